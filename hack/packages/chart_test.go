@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// tool of the PATH. make test puts helm and crane there; kubectl is the machine's.
+// tool returns the path of a program on the PATH, and skips the test if it is missing. make test
+// adds helm and crane to the PATH; kubectl is the machine's.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -26,7 +27,7 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// output of a tool.
+// output returns the standard output of a tool, or its standard error if it fails.
 func output(t *testing.T, name string, args ...string) ([]byte, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tool(t, name), args...)
@@ -39,7 +40,7 @@ func output(t *testing.T, name string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// testChart is the archive of the tree's chart.
+// testChart writes the archive of the chart in this tree and returns its path.
 func testChart(t *testing.T) string {
 	t.Helper()
 	needs := requirements{kubernetes: "1.30", crossplane: "2.2"}
@@ -58,7 +59,7 @@ func testChart(t *testing.T) string {
 	return path
 }
 
-// rendered objects of the chart, by what they are.
+// rendered returns the objects that helm renders from the chart, by identity.
 func rendered(t *testing.T, chart string, values ...string) map[string]*unstructured.Unstructured {
 	t.Helper()
 	out, err := output(t, "helm", append([]string{"template", "storeplane", chart, "--namespace", "crossplane-system", "--kube-version", "1.36.0"}, values...)...)
@@ -68,7 +69,8 @@ func rendered(t *testing.T, chart string, values ...string) map[string]*unstruct
 	return byIdentity(t, out)
 }
 
-// byIdentity are the objects of a manifest. A document may be a comment.
+// byIdentity returns the objects of a manifest by identity. Documents that contain only comments
+// are skipped.
 func byIdentity(t *testing.T, manifest []byte) map[string]*unstructured.Unstructured {
 	t.Helper()
 	out := map[string]*unstructured.Unstructured{}
@@ -84,7 +86,8 @@ func byIdentity(t *testing.T, manifest []byte) map[string]*unstructured.Unstruct
 	return out
 }
 
-// manifest that the tree's release is installed by, with other names in it.
+// manifest returns the objects of install.yaml as a release of this tree has them, by identity.
+// Each odd argument is replaced by the one after it.
 func manifest(t *testing.T, replaced ...string) map[string]*unstructured.Unstructured {
 	t.Helper()
 	files, err := testRelease(t).manifests(os.DirFS("../../package/install"))
@@ -94,7 +97,7 @@ func manifest(t *testing.T, replaced ...string) map[string]*unstructured.Unstruc
 	return byIdentity(t, []byte(strings.NewReplacer(replaced...).Replace(string(files[installManifest]))))
 }
 
-// TestChart proves that Helm installs what the manifests do, object by object.
+// TestChart: Helm installs what the manifests do, object by object.
 func TestChart(t *testing.T) {
 	const settings = "imageRegistry: r.example.com/own\nbackup: {type: s3, bucket: backups}\n"
 	file := filepath.Join(t.TempDir(), "values.yaml")
@@ -156,7 +159,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartMirror proves that a mirror is the same one value for Helm and for kubectl.
+// TestChartMirror: one value sets a mirror for Helm and for kubectl, with the same result.
 func TestChartMirror(t *testing.T) {
 	const mirror = "10.0.0.5:5000/mirrored/storeplane"
 	dir := t.TempDir()
@@ -186,7 +189,8 @@ func TestChartMirror(t *testing.T) {
 	packages := byIdentity(t, files[packagesFile])
 	maps.Copy(want, packages)
 	got := rendered(t, testChart(t), "--set", "registry="+mirror)
-	// Kustomize adds lines to expressions that have several, which CEL does not see.
+	// Kustomize adds line breaks to expressions of several lines, which do not change their
+	// meaning in CEL.
 	spaces := cmp.Comparer(func(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) })
 	if diff := cmp.Diff(want, got, spaces); diff != "" {
 		t.Errorf("-kubectl, +chart:\n%s", diff)

@@ -21,13 +21,13 @@ import (
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 )
 
-// composeVerbs are what Crossplane v2.4 needs to compose a kind, and it uses all
-// of them: get to observe, list and watch to be told of changes, create and patch
-// to apply, update to take its labels off what is no longer composed, and delete.
+// composeVerbs are the verbs that Crossplane v2.4 needs to compose a kind, all of which it uses:
+// get to observe, list and watch to be notified of changes, create and patch to apply, update to
+// remove its labels from objects that are no longer composed, and delete.
 var composeVerbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
 
-// TestClusterRole proves that Crossplane may do what the functions compose, and
-// no more: the rules are derived from the golden files, which hold all kinds.
+// TestClusterRole: Crossplane has the rights that it needs for what the functions compose, and no
+// others. The expected rules are derived from the golden files, which contain all kinds.
 func TestClusterRole(t *testing.T) {
 	role := &rbacv1.ClusterRole{}
 	b, err := os.ReadFile("../../package/install/clusterrole.yaml")
@@ -42,7 +42,7 @@ func TestClusterRole(t *testing.T) {
 	}
 }
 
-// grants flattens rules to their verbs by group/resource.
+// grants converts rules to a map of their verbs by "group/resource".
 func grants(rules []rbacv1.PolicyRule) map[string][]string {
 	out := map[string][]string{}
 	for _, r := range rules {
@@ -59,27 +59,27 @@ func derive(t *testing.T) map[string][]string {
 	t.Helper()
 	ours := []string{appsv1.GroupVersion.Group, platformv1.GroupVersion.Group}
 	out := map[string][]string{
-		// Composed only where a cluster has the kind: no golden file shows it.
+		// These are composed only if the cluster has the kind, so no golden file has them.
 		"monitoring.coreos.com/podmonitors": composeVerbs,
 		"backup.example.com/backups":        composeVerbs,
-		// Required to know who may restore what.
+		// The function requires them to check which namespace may restore what.
 		"backup.example.com/restoregrants": {"get", "list", "watch"},
-		// Required to know which pods a namespace refuses.
+		// The function requires them to check which pods a namespace does not admit.
 		"/namespaces": {"get", "list", "watch"},
-		// Required to say in words why none of a database's pods comes up.
+		// The function requires them to report why none of a database's pods becomes ready.
 		"/pods": {"get", "list", "watch"},
 	}
 	for _, u := range goldenObjects(t) {
 		gvk := u.GroupVersionKind()
 		if slices.Contains(ours, gvk.Group) {
-			// Crossplane's rbac-manager grants composite resources itself.
+			// Crossplane's RBAC manager grants the rights for composite resources itself.
 			continue
 		}
 		plural, _ := meta.UnsafeGuessKindToResource(gvk)
 		key := gvk.Group + "/" + plural.Resource
 		out[key] = union(out[key], composeVerbs)
 
-		// Nobody may grant what they do not have.
+		// Kubernetes lets a client grant only rights that it has itself.
 		if gvk.Kind == "Role" {
 			r := &rbacv1.Role{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r); err != nil {
@@ -93,7 +93,7 @@ func derive(t *testing.T) map[string][]string {
 	return out
 }
 
-// goldenObjects are all objects of the golden files of converged claims.
+// goldenObjects returns all objects of the golden files.
 func goldenObjects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured

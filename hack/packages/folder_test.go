@@ -30,12 +30,12 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// testFolder is a release of images that are none: the tree's texts, and packages as a
-// stand-in for Crossplane's command pushes them.
+// testFolder writes the folder of a release from the texts of this tree, with random images and
+// packages. A script that uses crane replaces the command crossplane.
 func testFolder(t *testing.T) (dir string, b *builder) {
 	t.Helper()
 	at, digests := filled(t, own()...)
-	// A minor version is another name of its major.
+	// The tag of a minor version is another name of the same image.
 	if err := crane.Tag(at+"/postgresql:17", "17.11"); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func testFolder(t *testing.T) (dir string, b *builder) {
 	return filepath.Join(b.releases, "v9.8.7"), b
 }
 
-// program that stands in for another one.
+// program writes an executable script that replaces another program.
 func program(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
@@ -94,7 +94,7 @@ func TestFolder(t *testing.T) {
 	t.Run("Load", func(t *testing.T) { checkLoad(t, dir, b) })
 }
 
-// checkSums of all files, but for their list.
+// checkSums checks that the checksums list all files except for the list itself, and are right.
 func checkSums(t *testing.T, dir string) {
 	t.Helper()
 	list, err := os.ReadFile(filepath.Join(dir, checksums))
@@ -140,10 +140,11 @@ func walkFiles(t *testing.T, dir string, do func(name string, data []byte)) {
 	}
 }
 
-// replaced are names that no file of a release has any more.
+// replaced matches the placeholders that no file of a release contains.
 var replaced = regexp.MustCompile(`\b(REGISTRY|MIRROR|VERSION|CONFIGURATION|FUNCTION|PROVIDER|CHART_VERSION|KUBERNETES_VERSION|CROSSPLANE_VERSION|TESTED_KUBERNETES|TESTED_CROSSPLANE)\b|v0\.0\.0|registry\.example\.com/storeplane/`)
 
-// checkNames: all of the tree's names are replaced, and scripts can be run.
+// checkNames checks that all placeholders are replaced, and that scripts are executable and can
+// be parsed.
 func checkNames(t *testing.T, dir string) {
 	t.Helper()
 	walkFiles(t, dir, func(name string, data []byte) {
@@ -166,7 +167,7 @@ func checkNames(t *testing.T, dir string) {
 	})
 }
 
-// archived is the image of an archive, and its entry in the archive's index.
+// archived returns the image in an archive, and its entry in the archive's index.
 func archived(t *testing.T, file string) (v1.Image, v1.Descriptor) {
 	t.Helper()
 	dir := t.TempDir()
@@ -188,7 +189,8 @@ func archived(t *testing.T, file string) (v1.Image, v1.Descriptor) {
 	return img, list.Manifests[0]
 }
 
-// checkArchives: each image of images.json can be read back as what it is named.
+// checkArchives checks that the folder has an archive of each image of images.json, and that it
+// can be read under the right names.
 func checkArchives(t *testing.T, dir string, b *builder) {
 	t.Helper()
 	all, err := images.Read(filepath.Join(dir, imagesFile))
@@ -229,16 +231,17 @@ func checkArchives(t *testing.T, dir string, b *builder) {
 			t.Errorf("%s: want an archive that containerd imports as %s, got %v", name, want, desc.Annotations)
 		}
 	}
-	// One archive for two names of one image, and one for each package.
+	// There is one archive for the two names of one image, and one for each package.
 	if want := len(all.Digests) - 1 + len(packages); len(files) != want {
 		t.Errorf("want %d archives, got %d: %v", want, len(files), files)
 	}
 }
 
-// checkLoad: once loaded, a registry has what pods and Crossplane pull.
+// checkLoad checks that load.sh pushes what pods and Crossplane pull, and the signatures, and
+// that it rejects a damaged archive and a registry without a path.
 func checkLoad(t *testing.T, dir string, b *builder) {
 	t.Helper()
-	// As make sign writes it: a tag of its own, beside the image's.
+	// make sign writes a signature under its own tag, beside that of the image.
 	const signature = "sha256-0.sig"
 	if err := archive(t.Context(), b.images+"/redis:8", "redis", signature, filepath.Join(dir, "signatures/redis", signature+".tar")); err != nil {
 		t.Fatal(err)
@@ -277,7 +280,8 @@ func checkLoad(t *testing.T, dir string, b *builder) {
 	}
 }
 
-// TestArchiveIndex: an image for several architectures keeps all of them, and its digest.
+// TestArchiveIndex: the archive of an image for several architectures contains all of them, with
+// the digest of the index.
 func TestArchiveIndex(t *testing.T) {
 	at, _ := filled(t)
 	one, err := random.Image(64, 1)
@@ -317,7 +321,7 @@ func TestArchiveIndex(t *testing.T) {
 	}
 }
 
-// TestCheck runs check.sh against clusters that are none.
+// TestCheck: check.sh reports whether a cluster can run the release. A script replaces kubectl.
 func TestCheck(t *testing.T) {
 	needs := requirements{kubernetes: "1.30", crossplane: "2.2"}
 	source, err := os.ReadFile("../../package/release/check.sh")

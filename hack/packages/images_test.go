@@ -21,10 +21,11 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// own are the images that a release needs.
+// own returns the images that a release needs.
 func own() []string { return append(workload.Images(), "postgresql:17", "postgresql:17.10", "redis:8") }
 
-// filled is a registry with images of these names, and their digests.
+// filled starts a registry with random images of these names, and returns its address and the
+// digests.
 func filled(t *testing.T, names ...string) (string, images.Digests) {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -84,8 +85,9 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestPushImages: once another release has taken a tag over, what an older one has
-// pinned is still pulled by its digest, from where it is installed from.
+// TestPushImages: the images of a release are pushed under its own tags too, so that they can
+// still be pulled by their digests once a later release has moved a tag, from the registry itself
+// and from a mirror.
 func TestPushImages(t *testing.T) {
 	at, digests := filled(t, own()...)
 	mirror, _ := filled(t)
@@ -109,7 +111,8 @@ func TestPushImages(t *testing.T) {
 	}
 }
 
-// TestImageList: both programs have the list, as the release shows it.
+// TestImageList: the function's and the provider's images contain the same list of images as the
+// release.
 func TestImageList(t *testing.T) {
 	b := &builder{out: t.TempDir(), digests: images.Digests{"redis:8": "sha256:" + strings.Repeat("ab", 32)}, release: release{version: "v0.2.0"}}
 	for _, r := range runtimes {

@@ -96,7 +96,7 @@ func TestManifestsRefuse(t *testing.T) {
 	}
 }
 
-// TestInstalled proves that all of package/install is released.
+// TestInstalled: the manifests of a release contain all objects of package/install.
 func TestInstalled(t *testing.T) {
 	const dir = "../../package/install"
 	files, err := testRelease(t).manifests(os.DirFS(dir))
@@ -136,7 +136,8 @@ func TestInstalled(t *testing.T) {
 	}
 }
 
-// TestUninstalled proves that no copy of a key is deleted with an installation.
+// TestUninstalled: uninstalling deletes all objects except those of the escrow, which holds the
+// copies of keys.
 func TestUninstalled(t *testing.T) {
 	files, err := testRelease(t).manifests(os.DirFS("../../package/install"))
 	if err != nil {
@@ -170,8 +171,8 @@ func identity(u *unstructured.Unstructured) string {
 	return u.GroupVersionKind().GroupKind().String() + " " + u.GetName()
 }
 
-// TestPodsOfThePlatform proves that each program's pods are spread and disrupted
-// one by one, and that both select the pods that Crossplane makes.
+// TestPodsOfThePlatform: the pods of each program are spread over nodes and zones and have a
+// disruption budget, and both select the pods that Crossplane creates.
 func TestPodsOfThePlatform(t *testing.T) {
 	files, err := testRelease(t).manifests(os.DirFS("../../package/install"))
 	if err != nil {
@@ -254,7 +255,7 @@ func checkPod(t *testing.T, template map[string]any, labels map[string]string, t
 		if e.Name != "GOMEMLIMIT" {
 			continue
 		}
-		// Go writes it as Kubernetes does, with a B.
+		// Go's unit is that of Kubernetes with a B appended.
 		soft, err := resource.ParseQuantity(strings.TrimSuffix(e.Value, "B"))
 		if hard := r.Limits.Memory().Value(); err != nil || soft.Value() > hard*95/100 || soft.Value() < hard*80/100 {
 			t.Errorf("want a GOMEMLIMIT a little below the limit of memory %s, got %s", r.Limits.Memory(), e.Value)

@@ -17,11 +17,12 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestReferences proves that a claim can be restored with the references to all objects that it
-// is composed of, and with no others: the kinds are derived from the golden files, and from the
-// claims of the functions' tests, which use more fields than the examples do.
+// TestReferences: a claim can be restored with the references to all objects of which it is
+// composed, and with no others. The kinds are derived from the golden files, and from the claims
+// of the functions' tests, which use more fields than the examples do.
 func TestReferences(t *testing.T) {
-	// Composed only where a cluster has the kind, or by a claim that is no example.
+	// These are composed only if the cluster has the kind, or by a claim that is not among the
+	// examples.
 	const monitor = "monitoring.coreos.com/v1 PodMonitor"
 	want := map[string][]string{
 		appsv1.WebAppKind:                {monitor},
@@ -51,7 +52,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// policyKinds are the kinds that the policy lets a claim refer to. The map is one of YAML, too.
+// policyKinds returns the kinds to which the policy lets a claim refer, by the claim's kind. The
+// policy's CEL map is valid YAML too.
 func policyKinds(t *testing.T) map[string][]string {
 	t.Helper()
 	b, err := os.ReadFile("../../package/install/admission.yaml")

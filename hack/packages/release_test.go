@@ -53,7 +53,7 @@ func TestNewReleaseRefuses(t *testing.T) {
 	}
 }
 
-// TestTreeNames proves that the names that a release replaces are in the tree.
+// TestTreeNames: the files of this tree contain the placeholders that a release replaces.
 func TestTreeNames(t *testing.T) {
 	r, err := newRelease("r.example.com/a/b", "v9.8.7")
 	if err != nil {

@@ -40,7 +40,7 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// TestPagesNameRequirements: a reader finds the versions that are checked.
+// TestPagesNameRequirements: the pages name the versions that a release requires.
 func TestPagesNameRequirements(t *testing.T) {
 	t.Chdir(repository)
 	needs, err := readRequirements()
@@ -92,8 +92,8 @@ func write(t *testing.T, path, data string) {
 	}
 }
 
-// TestOldestKubernetes proves that the oldest Kubernetes of a release has all that the
-// rules of policies and definitions call.
+// TestOldestKubernetes: the CEL rules of policies and definitions compile in the oldest
+// Kubernetes that a release supports.
 func TestOldestKubernetes(t *testing.T) {
 	t.Chdir(repository)
 	needs, err := readRequirements()
@@ -126,7 +126,8 @@ func TestOldestKubernetes(t *testing.T) {
 	}
 }
 
-// compilePolicy as an API server does, and count its expressions.
+// compilePolicy compiles a policy as an API server does, and returns the number of its
+// expressions.
 func compilePolicy(t *testing.T, file string, p *admissionv1.ValidatingAdmissionPolicy, env *environment.EnvSet) int {
 	t.Helper()
 	compiler, err := cel.NewCompositedCompiler(env)
@@ -156,7 +157,7 @@ func compilePolicy(t *testing.T, file string, p *admissionv1.ValidatingAdmission
 	return n
 }
 
-// schemas of all definitions.
+// schemas returns the schemas of all definitions.
 func schemas(t *testing.T) []*extv1.JSONSchemaProps {
 	t.Helper()
 	var out []*extv1.JSONSchemaProps
@@ -188,7 +189,8 @@ func schemas(t *testing.T) []*extv1.JSONSchemaProps {
 	return out
 }
 
-// compileSchema as an API server does when it is created, and count its rules.
+// compileSchema compiles a schema as an API server does on creation, and returns the number of
+// its rules.
 func compileSchema(t *testing.T, props *extv1.JSONSchemaProps, env *environment.EnvSet) int {
 	t.Helper()
 	in := &apiextensions.JSONSchemaProps{}

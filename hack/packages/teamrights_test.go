@@ -15,8 +15,8 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// TestTeamRights asks a real API server what members of a team may do whom a
-// RoleBinding gives Kubernetes' own edit or view, and nothing else.
+// TestTeamRights: on a real API server, members of a team with only a RoleBinding to Kubernetes'
+// own edit or view have the expected rights.
 func TestTeamRights(t *testing.T) {
 	c := planetest.Client(t, planetest.Start(t, true).Config(plane.Admin))
 	installTeam(t, c)
@@ -62,8 +62,8 @@ func TestTeamRights(t *testing.T) {
 	}
 }
 
-// installTeam applies the roles, binds the built-in ones to two users in the
-// namespace shop, and waits until the rules have reached these.
+// installTeam applies the roles, binds the built-in ones to two users in namespace shop, and
+// waits until the rules are aggregated into the built-in roles.
 func installTeam(t *testing.T, c client.Client) {
 	t.Helper()
 	if err := plane.Apply(t.Context(), c, "../../package/install/team-roles.yaml"); err != nil {

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Verbs of teams. Those of edit are what Kubernetes' own edit has of Deployments.
+// The verbs that teams have. editVerbs are those of Kubernetes' own edit for Deployments.
 var (
 	viewVerbs = []string{"get", "list", "watch"}
 	editVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 )
 
-// definition is what a CompositeResourceDefinition and a CustomResourceDefinition
-// have in common.
+// definition holds the common fields of a CompositeResourceDefinition and a
+// CustomResourceDefinition.
 type definition struct {
 	Spec struct {
 		Group string
@@ -33,7 +33,7 @@ type definition struct {
 	}
 }
 
-// scales tells whether kubectl scale works on the kind.
+// scales reports whether kubectl scale works on the kind.
 func (d *definition) scales() bool {
 	for _, v := range d.Spec.Versions {
 		if len(v.Subresources.Scale) > 0 {
@@ -66,8 +66,8 @@ func definitions(t *testing.T) []definition {
 	return out
 }
 
-// TestTeamRoles proves that teams may claim every namespaced kind of ours, and
-// that these roles grant nothing else: no status, and no kind of the cluster.
+// TestTeamRoles: the roles let teams use every namespaced kind of Storeplane, and grant nothing
+// else: no status, and no cluster-scoped kind.
 func TestTeamRoles(t *testing.T) {
 	view, edit := map[string][]string{}, map[string][]string{}
 	for _, d := range definitions(t) {
@@ -77,7 +77,7 @@ func TestTeamRoles(t *testing.T) {
 		key := d.Spec.Group + "/" + d.Spec.Names.Plural
 		view[key], edit[key] = viewVerbs, editVerbs
 		if strings.HasSuffix(d.Spec.Names.Kind, "Usage") {
-			edit[key] = viewVerbs // Records of the provider.
+			edit[key] = viewVerbs // The provider writes these records.
 		}
 		if d.scales() {
 			view[key+"/scale"], edit[key+"/scale"] = []string{"get"}, []string{"get", "patch", "update"}

@@ -81,7 +81,7 @@ func image(t *testing.T, files map[string]file) v1.Image {
 	return img
 }
 
-// debian is an image with this test as its program.
+// debian returns an image with Debian packages and with this test binary as its program.
 func debian(t *testing.T) v1.Image {
 	t.Helper()
 	self, err := os.Executable()
@@ -148,8 +148,8 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// TestRun over a release in a registry: each image has its file, the same each time, and
-// scanners find it beside the image.
+// TestRun: each image of a release in a registry gets a file, which is the same each time, and
+// scanners find it attached to the image.
 func TestRun(t *testing.T) {
 	open := registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -242,7 +242,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRelease: of an archive the same is written as of the registry that it was read from.
+// TestRelease: the files written from the archives of a release equal those written from the
+// registry.
 func TestRelease(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
@@ -260,7 +261,7 @@ func TestRelease(t *testing.T) {
 		repository, tag, _ := strings.Cut(n, ":")
 		archive(t, img, filepath.Join(dir, "images", repository, tag+".tar"))
 	}
-	// Another name of the same image has no archive of its own.
+	// Another name of the same image has no archive.
 	file := `{"version": "v1.2.3", "digests": {"redis:8": "` + digest.String() + `", "redis:8.0": "` + digest.String() + `"}}`
 	if err := os.WriteFile(filepath.Join(dir, "images.json"), []byte(file), 0o600); err != nil {
 		t.Fatal(err)
@@ -295,7 +296,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// archive an image as a release does.
+// archive writes an image to an archive as a release does.
 func archive(t *testing.T, img v1.Image, path string) {
 	t.Helper()
 	dir := t.TempDir()

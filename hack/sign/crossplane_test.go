@@ -35,13 +35,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestMain keeps all tests off the network: what is not on this machine cannot be reached.
+// TestMain keeps all tests off the network: an invalid proxy makes other machines unreachable.
 func TestMain(m *testing.M) {
 	_ = os.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	os.Exit(m.Run())
 }
 
-// cluster is what Crossplane reads from the API server to verify a package.
+// cluster is a client with the objects that Crossplane reads from the API server to verify a
+// package.
 type cluster struct {
 	client.Client
 
@@ -49,7 +50,7 @@ type cluster struct {
 	configs []v1beta1.ImageConfig
 }
 
-// Get the Secret with the public key.
+// Get returns the Secret with the public key, and an error for any other object.
 func (c *cluster) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	s, ok := obj.(*corev1.Secret)
 	if !ok || key.String() != "crossplane-system/storeplane-cosign" {
@@ -59,7 +60,7 @@ func (c *cluster) Get(_ context.Context, key client.ObjectKey, obj client.Object
 	return nil
 }
 
-// List the ImageConfigs.
+// List returns the ImageConfigs.
 func (c *cluster) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	list.(*v1beta1.ImageConfigList).Items = c.configs
 	return nil
@@ -80,16 +81,16 @@ func (fetcher) Tags(_ context.Context, ref name.Reference, _ ...string) ([]strin
 	return remote.List(ref.Context())
 }
 
-// drained is a cache that keeps nothing.
+// drained is a cache that stores nothing.
 type drained struct{ xpkg.NopCache }
 
-// Store reads the content, which the client writes while it parses it.
+// Store reads the content to its end, because the client writes it while it parses it.
 func (drained) Store(_ string, content io.ReadCloser) error {
 	_, err := io.Copy(io.Discard, content)
 	return err
 }
 
-// crossplane is its own client of packages, with its own validator.
+// crossplane returns Crossplane's own package client with its signature validator.
 func crossplane(t *testing.T, c *cluster) xpkg.Client {
 	t.Helper()
 	validator, err := signature.NewCosignValidator(c, nil, "crossplane-system", kubernetes.NoServiceAccount)
@@ -107,7 +108,7 @@ func crossplane(t *testing.T, c *cluster) xpkg.Client {
 	return xpkg.NewCachedClient(fetcher{}, parser.New(meta, objects), &drained{}, xpkg.NewImageConfigStore(c, "crossplane-system"), validator)
 }
 
-// config is the release's ImageConfig, for a registry and path.
+// config returns the release's ImageConfig for a registry and path.
 func config(t *testing.T, registry string) v1beta1.ImageConfig {
 	t.Helper()
 	text := strings.ReplaceAll(string(read(t, "../../package/release/verification.yaml")), "REGISTRY", registry)
@@ -118,7 +119,7 @@ func config(t *testing.T, registry string) v1beta1.ImageConfig {
 	return out
 }
 
-// aPackage is a Function's package as Crossplane's command builds it.
+// aPackage returns the package of a Function as Crossplane's command builds it.
 func aPackage(t *testing.T, name string) v1.Image {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: %s\n", name)
@@ -143,7 +144,8 @@ func aPackage(t *testing.T, name string) v1.Image {
 	return img
 }
 
-// aLog is a transparency log of a key, as far as cosign asks it.
+// aLog returns a handler that signs entries of a transparency log with the given key. It handles
+// the one request that cosign makes.
 func aLog(t *testing.T, key *signer) http.Handler {
 	t.Helper()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -166,15 +168,15 @@ func aLog(t *testing.T, key *signer) http.Handler {
 	})
 }
 
-// TestCrossplane: Crossplane's own client installs the packages that this program has signed,
-// and no others, by the release's ImageConfig and trust root, without a network.
+// TestCrossplane: with the release's ImageConfig and trust root, Crossplane's own client installs
+// the packages that this program has signed, and no others, without a network.
 func TestCrossplane(t *testing.T) {
 	ours, theirs := keys(t), keys(t)
 	out := t.TempDir()
 	if err := testSigner(t, ours).writeTrust(out); err != nil {
 		t.Fatal(err)
 	}
-	// Crossplane reads the root once in a process.
+	// Crossplane reads the trust root once per process.
 	t.Setenv("TUF_ROOT", trusted(t, read(t, out+"/"+trustRootFile)))
 
 	sign := func(t *testing.T, dir string, images ...string) {
@@ -314,7 +316,8 @@ func TestCrossplane(t *testing.T) {
 	t.Run("Mirror", func(t *testing.T) { checkMirror(t, key) })
 }
 
-// TestVersions: what verifies here is what verifies in the Crossplane that a release is tested with.
+// TestVersions: this program is built with the same versions of the verifying modules as the
+// Crossplane with which a release is tested.
 func TestVersions(t *testing.T) {
 	version := func(file, module string) string {
 		found := regexp.MustCompile(regexp.QuoteMeta(module) + ` (v\S+)`).FindSubmatch(read(t, file))
@@ -331,7 +334,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// withoutEntry replaces the signature of an image by the same without its entry in a log.
+// withoutEntry replaces the signature of an image by the same one without its entry in a log.
 func withoutEntry(t *testing.T, image string) {
 	t.Helper()
 	desc, err := remote.Head(parse(t, image))
@@ -364,7 +367,8 @@ func withoutEntry(t *testing.T, image string) {
 	push(t, tag.String(), bare)
 }
 
-// checkLog: with the server of a log, Crossplane has to trust that log.
+// checkLog checks that a signature with an entry of a log server verifies if Crossplane trusts
+// that log, and fails otherwise.
 func checkLog(t *testing.T, ours, theirs string) {
 	t.Helper()
 	for name, tc := range map[string]struct{ log, want string }{
@@ -388,8 +392,9 @@ func checkLog(t *testing.T, ours, theirs string) {
 	}
 }
 
-// checkMirror: where an ImageConfig has a package pulled from elsewhere, Crossplane compares the
-// prefix of the verification with that place, and looks for signatures there.
+// checkMirror checks that, if an ImageConfig redirects a package to a mirror, Crossplane compares
+// the prefix of the verification with the mirror's address and looks for signatures in the
+// mirror.
 func checkMirror(t *testing.T, key []byte) {
 	t.Helper()
 	const named = "registry.example.com/storeplane"

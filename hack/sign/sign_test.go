@@ -29,7 +29,7 @@ import (
 // secret is the password of all keys here.
 const secret = "a password"
 
-// keys is a folder with a key pair, as make signing-key writes it.
+// keys returns a folder with a key pair, as make signing-key writes it.
 func keys(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// serve a registry.
+// serve starts a registry and returns its address with a path.
 func serve(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -97,7 +97,7 @@ func anImage(t *testing.T) v1.Image {
 	return img
 }
 
-// signaturesOf an image: how many there are at their tag.
+// signaturesOf returns the number of signatures of an image.
 func signaturesOf(t *testing.T, image, digest string) int {
 	t.Helper()
 	img, err := remote.Image(parse(t, image+":"+strings.Replace(digest, ":", "-", 1)+".sig"))
@@ -111,7 +111,8 @@ func signaturesOf(t *testing.T, image, digest string) int {
 	return len(layers)
 }
 
-// TestImages: what make sign does with a release in a registry.
+// TestImages: make sign adds one signature of its key to each image of a release in a registry,
+// and writes the public key.
 func TestImages(t *testing.T) {
 	at, out, key := serve(t), t.TempDir(), keys(t)
 	digests := map[string]string{}
@@ -215,7 +216,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// TestKeyPair: a key is never replaced, and only its owner reads it.
+// TestKeyPair: an existing key is never replaced, and only its owner can read it.
 func TestKeyPair(t *testing.T) {
 	dir := keys(t)
 	info, err := os.Stat(dir + "/cosign.key")
@@ -227,7 +228,8 @@ func TestKeyPair(t *testing.T) {
 	}
 }
 
-// releaseFolder with one image and its checksums, as make release writes it.
+// releaseFolder returns a folder of a release with one image and its checksums, as make release
+// writes it.
 func releaseFolder(t *testing.T, img v1.Image) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -247,7 +249,7 @@ func releaseFolder(t *testing.T, img v1.Image) string {
 	return dir
 }
 
-// load the archives of a folder into a registry, as its load.sh does.
+// load pushes the archives of a folder to a registry, as its load.sh does.
 func load(t *testing.T, dir, to string) {
 	t.Helper()
 	archives, err := filepath.Glob(dir + "/*/*/*.tar")
@@ -290,11 +292,12 @@ func unpack(t *testing.T, archive []byte, dir string) {
 		if !filepath.IsLocal(h.Name) {
 			t.Fatalf("%s is outside of the archive", h.Name)
 		}
-		write(t, filepath.Join(dir, h.Name), string(data)) //nolint:gosec // It is local.
+		write(t, filepath.Join(dir, h.Name), string(data)) //nolint:gosec // The path is checked to be local.
 	}
 }
 
-// TestFolder: what make sign RELEASE=… does with the folder of a release.
+// TestFolder: make sign RELEASE=… adds the signatures, the public key and the trust root to a
+// release's folder and signs its checksums. It rejects unlisted and damaged files.
 func TestFolder(t *testing.T) {
 	key, img := keys(t), anImage(t)
 	dir := releaseFolder(t, img)
@@ -324,7 +327,8 @@ func TestFolder(t *testing.T) {
 		}
 	})
 	t.Run("Checksums", func(t *testing.T) {
-		// What anyone has: cosign verify-blob does the same.
+		// Users can verify the checksums with openssl alone, and cosign verify-blob does the
+		// same.
 		openssl, err := exec.LookPath("openssl")
 		if err != nil {
 			t.Skip("openssl is not on the PATH")
@@ -362,8 +366,8 @@ func TestFolder(t *testing.T) {
 	})
 }
 
-// TestLog: with a server of a transparency log, the entry is the server's, and Crossplane is
-// given no trust root of ours.
+// TestLog: with the server of a transparency log, signatures get entries of that log, and the
+// folder has no trust root for Crossplane.
 func TestLog(t *testing.T) {
 	server := httptest.NewServer(aLog(t, testSigner(t, keys(t))))
 	defer server.Close()
@@ -395,8 +399,8 @@ func testSigner(t *testing.T, dir string) *signer {
 	return s
 }
 
-// trusted unpacks a trust root as the container of trust-root-patch.yaml does, into what is the
-// cache of packages there.
+// trusted unpacks a trust root, as the container of trust-root-patch.yaml does in the folder that
+// is Crossplane's package cache there, and returns its path.
 func trusted(t *testing.T, manifest []byte) string {
 	t.Helper()
 	m := &corev1.ConfigMap{}

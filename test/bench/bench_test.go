@@ -15,11 +15,11 @@ import (
 	"github.com/storeplane/storeplane/functions"
 )
 
-// call runs the function once.
+// call calls the function once.
 type call func(context.Context) error
 
-// BenchmarkInProcess decodes the request, runs the function, and encodes the
-// response, without a network.
+// BenchmarkInProcess decodes the request, runs the function and encodes the response, without a
+// network.
 func BenchmarkInProcess(b *testing.B) {
 	each(b, func(b *testing.B, name string, observed bool) {
 		req := mustRequest(b, name, observed)
@@ -54,7 +54,7 @@ func BenchmarkInProcess(b *testing.B) {
 	})
 }
 
-// BenchmarkGRPC calls a server in a process of its own over loopback.
+// BenchmarkGRPC calls a server in another process over the loopback interface.
 func BenchmarkGRPC(b *testing.B) {
 	each(b, func(b *testing.B, name string, observed bool) {
 		req := mustRequest(b, name, observed)
@@ -69,9 +69,9 @@ func BenchmarkGRPC(b *testing.B) {
 	})
 }
 
-// BenchmarkMemory reports the server's resident memory after 10,000 calls, and the
-// processor time of each. A hundred callers are what Crossplane reconciles at a
-// time.
+// BenchmarkMemory reports the server's resident memory after 10,000 calls, and the processor time
+// of each. It is measured with 4 and with 100 callers at a time, because Crossplane reconciles up
+// to a hundred claims at once.
 func BenchmarkMemory(b *testing.B) {
 	const calls = 10_000
 	each(b, func(b *testing.B, name string, observed bool) {
@@ -113,10 +113,11 @@ func each(b *testing.B, f func(b *testing.B, name string, observed bool)) {
 	}
 }
 
-// measure calls b.N times and reports the median of a call and calls a second.
+// measure makes b.N calls and reports the median and the 99th percentile of their times, and the
+// calls per second.
 func measure(b *testing.B, callers int, c call) {
 	b.Helper()
-	// A server's first calls make its connection and its encoders' plans.
+	// The first calls to a server open the connection and initialize its encoders.
 	if _, err := run(b.Context(), 20, callers, c); err != nil {
 		b.Fatal(err)
 	}
@@ -132,8 +133,7 @@ func measure(b *testing.B, callers int, c call) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }
 
-// run makes n calls from several callers at once and returns how long each
-// took.
+// run makes n calls from several callers at once and returns the time that each took.
 func run(ctx context.Context, n, callers int, c call) ([]time.Duration, error) {
 	took := make([]time.Duration, n)
 	errs := make([]error, callers)

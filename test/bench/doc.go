@@ -1,8 +1,7 @@
-// Package bench measures the function against a floor: a bare function-sdk-go
-// function that returns the same resources ready-made, so that all it does is
-// decode the request and encode the response. Only the ratio of the two, from
-// one run, means anything: machines differ, and are noisy. BenchmarkRatio has it,
-// of calls made in turns.
+// Package bench measures the function against a floor: a minimal function-sdk-go function that
+// returns the same resources from memory, so that it only decodes the request and encodes the
+// response. Only the ratio of the two within one run is meaningful, because machines differ and
+// are noisy. BenchmarkRatio reports it, from calls made in turns.
 //
 //	make bench
 package bench

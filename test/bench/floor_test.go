@@ -9,14 +9,14 @@ import (
 	"github.com/storeplane/storeplane/functions"
 )
 
-// floor returns what it was given, whatever the request.
+// floor returns the desired state and the conditions of ready, whatever the request.
 type floor struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
 	ready *fnv1.RunFunctionResponse
 }
 
-// newFloor returns the function whose answers are those of the real one.
+// newFloor returns a floor with the response of the real function to req.
 func newFloor(req *fnv1.RunFunctionRequest) (*floor, error) {
 	rsp, err := functions.New().RunFunction(context.Background(), req)
 	return &floor{ready: rsp}, err

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// BenchmarkRatio calls the floor and the function in turns, so that both meet the
-// machine in the same mood, and reports the median of one over that of the
-// other. How long it takes says nothing.
+// BenchmarkRatio calls the floor and the function in turns, so that the load of the machine
+// affects both, and reports the ratio of the function's median to the floor's. The duration of
+// the benchmark itself is meaningless.
 func BenchmarkRatio(b *testing.B) {
 	const rounds, calls = 40, 100
 	each(b, func(b *testing.B, name string, observed bool) {
@@ -29,7 +29,7 @@ func BenchmarkRatio(b *testing.B) {
 							if err != nil {
 								b.Fatal(err)
 							}
-							// The first round makes connections and plans.
+							// The first round opens connections and initializes encoders.
 							if round > 0 {
 								took[i] = append(took[i], t...)
 							}

@@ -17,14 +17,14 @@ import (
 	"github.com/storeplane/storeplane/internal/xrd"
 )
 
-// claims that are measured, by name.
+// claims are the files of the measured claims, by name.
 var claims = map[string]string{
 	"production-shop": "../../examples/shop/production.yaml",
 	"20-resources":    "testdata/twenty.yaml",
 }
 
-// newRequest is the call for a claim with all of it observed, or nothing. With
-// everything observed it has come to rest.
+// newRequest returns the function's request for a claim, with all of its composed resources
+// observed or none. If observed, the claim has become stable.
 func newRequest(name string, observed bool) (*fnv1.RunFunctionRequest, error) {
 	b, err := os.ReadFile(claims[name])
 	if err != nil {
@@ -68,8 +68,8 @@ func newRequest(name string, observed bool) (*fnv1.RunFunctionRequest, error) {
 	return req, answer(req)
 }
 
-// answer what the function asks for in its first call: there is none of it. So
-// what is measured of a new claim is the call that composes it.
+// answer adds empty results for the required resources that the function requests in its first
+// call. So the measured call is the one that composes the claim, also for a new claim.
 func answer(req *fnv1.RunFunctionRequest) error {
 	rsp, err := functions.New(functions.WithReview()).RunFunction(context.Background(), req)
 	if err != nil {
@@ -82,7 +82,7 @@ func answer(req *fnv1.RunFunctionRequest) error {
 	return nil
 }
 
-// normal holds only what structpb takes: it knows no lists of maps.
+// normal converts m to types that structpb accepts, which does not include lists of maps.
 func normal(m map[string]any) map[string]any {
 	b, err := yaml.Marshal(m)
 	if err != nil {

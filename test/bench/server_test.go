@@ -20,7 +20,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// The servers run in processes of their own, so that their memory is theirs.
+// The servers run in their own processes, so that their memory can be measured. These variables
+// configure a process of this test binary that serves the floor.
 const (
 	envServe    = "STOREPLANE_BENCH_SERVE"
 	envAddress  = "STOREPLANE_BENCH_ADDRESS"
@@ -52,7 +53,7 @@ func serve() error {
 	return function.Serve(fn, function.Listen("tcp", os.Getenv(envAddress)), function.Insecure(true), function.WithMetricsServer(""))
 }
 
-// built is the command that is measured: the one that ships.
+// built is the command cmd/function that is measured, as it is shipped.
 var built struct {
 	sync.Once
 
@@ -63,7 +64,7 @@ var built struct {
 func command(b *testing.B) string {
 	b.Helper()
 	built.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "bench"); built.err != nil { //nolint:usetesting // it outlives the benchmark that builds it
+		if built.dir, built.err = os.MkdirTemp("", "bench"); built.err != nil { //nolint:usetesting // It outlives the benchmark that builds it.
 			return
 		}
 		build := exec.CommandContext(context.Background(), "go", "build", "-o", built.dir, "../../cmd/function")
@@ -76,7 +77,7 @@ func command(b *testing.B) string {
 	return filepath.Join(built.dir, "function")
 }
 
-// server is a running one.
+// server is a running server.
 type server struct {
 	client fnv1.FunctionRunnerServiceClient
 	pid    int
@@ -118,7 +119,7 @@ func startServer(b *testing.B, which, claim string, observed bool) *server {
 	return &server{client: fnv1.NewFunctionRunnerServiceClient(conn), pid: cmd.Process.Pid}
 }
 
-// residentMiB of the server's process.
+// residentMiB returns the resident memory of the server's process.
 func (s *server) residentMiB(b *testing.B) float64 {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
@@ -138,18 +139,18 @@ func (s *server) residentMiB(b *testing.B) float64 {
 	return 0
 }
 
-// tick is the kernel's unit of processor time, on every architecture that Go runs
-// on.
+// tick is the kernel's unit of processor time, which is the same on every architecture that Go
+// supports.
 const tick = 10 * time.Millisecond
 
-// processorTime that the server's process has used.
+// processorTime returns the processor time that the server's process has used.
 func (s *server) processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
 	if err != nil {
 		b.Fatal(err)
 	}
-	// Fields are counted after the program's name, which may hold anything.
+	// Fields are counted after the program's name, which may contain any characters.
 	_, rest, _ := bytes.Cut(data, []byte(") "))
 	f := strings.Fields(string(rest))
 	if len(f) < 13 {

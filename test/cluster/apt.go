@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// debianPackage is a package that is installed when the program it is wanted for
-// is nowhere.
+// debianPackage is a Debian package that is installed if found returns false. found checks
+// whether what the package provides is on this machine.
 type debianPackage struct {
 	name  string
 	found func() bool
 }
 
-// clusterPackages are all that the cluster takes from Debian.
+// clusterPackages returns all Debian packages that the cluster needs.
 func clusterPackages() []debianPackage {
 	return []debianPackage{
 		{"containerd", hasProgram("containerd")},
@@ -33,13 +33,13 @@ func clusterPackages() []debianPackage {
 	}
 }
 
-// imagePackages are those of the cluster's that images are built with.
+// imagePackages returns those of clusterPackages that are needed to build images.
 func imagePackages() []debianPackage {
 	return slices.DeleteFunc(clusterPackages(), func(p debianPackage) bool { return p.name != "buildah" && p.name != "debootstrap" })
 }
 
-// testPackages are the servers and tools that the long tests run on this machine
-// itself, without a cluster.
+// testPackages returns the servers and tools that the long tests run on this machine itself,
+// without a cluster.
 func testPackages() []debianPackage {
 	return []debianPackage{
 		{"postgresql", hasFile("/usr/lib/postgresql/*/bin/initdb")},
@@ -54,10 +54,10 @@ func testPackages() []debianPackage {
 	}
 }
 
-// packagesCmd is the command of the same name.
+// packagesCmd is the command packages.
 type packagesCmd struct{}
 
-// Run says what it installed.
+// Run installs the missing packages of the long tests and prints which ones it installed.
 func (*packagesCmd) Run(ctx context.Context, c *cluster) error {
 	said, err := installPackages(ctx, c.buildLog("apt"), testPackages())
 	if err != nil {
@@ -67,7 +67,8 @@ func (*packagesCmd) Run(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// installPackages installs those that are missing.
+// installPackages installs those of the wanted packages that are missing, logs to the file log,
+// and returns a note for the user.
 func installPackages(ctx context.Context, log string, wanted []debianPackage) (string, error) {
 	var missing []string
 	for _, p := range wanted {
@@ -108,7 +109,7 @@ func hasFile(pattern string) func() bool {
 	}
 }
 
-// cniPlugins is the folder with the network plugins, empty when there is none.
+// cniPlugins returns the folder of the network plugins, or "" if there is none.
 func cniPlugins() string {
 	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin"} {
 		if exists(filepath.Join(dir, "bridge")) && exists(filepath.Join(dir, "portmap")) {
@@ -118,11 +119,12 @@ func cniPlugins() string {
 	return ""
 }
 
-// mirrorVariable names a Debian mirror where apt's own sources name none, on a
-// system that is not Debian.
+// mirrorVariable is the environment variable that sets the Debian mirror. It is needed where
+// apt's own sources list none, on a system that is not Debian.
 const mirrorVariable = "STOREPLANE_DEBIAN_MIRROR"
 
-// debianMirror is the mirror that this machine's apt uses.
+// debianMirror returns the address in mirrorVariable if that is set, and else the mirror that
+// this machine's apt uses.
 func debianMirror() (string, error) {
 	if m := os.Getenv(mirrorVariable); m != "" {
 		return m, nil
@@ -147,14 +149,14 @@ func debianMirror() (string, error) {
 	return "", errors.New("cannot find a Debian mirror in apt's sources: set " + mirrorVariable + " to the address of one")
 }
 
-// aptSource is what one entry of apt's sources says, as far as it matters here.
+// aptSource is one entry of apt's sources, with the fields that mirrorIn needs.
 type aptSource struct {
 	types, uris, suites, components []string
 	disabled                        bool
 }
 
-// mirrorIn finds the first mirror of Debian itself, neither of its updates nor
-// of another archive, in a file of apt's sources.
+// mirrorIn returns the first mirror of the Debian archive itself, not of its updates nor of
+// another archive, in a file of apt's sources, or "" if there is none.
 func mirrorIn(content string, deb822 bool) string {
 	sources := oneLineSources(content)
 	if deb822 {

@@ -18,14 +18,14 @@ const (
 	basePath    = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// noServices keeps packages from starting their services while an image is
-// built, as Debian's public images do.
+// noServices is the policy-rc.d script that keeps packages from starting their services while an
+// image is built, as in Debian's public images.
 const noServices = "#!/bin/sh\nexit 101\n"
 
-// baseCmd is the command that makes the base image.
+// baseCmd is the command base.
 type baseCmd struct{}
 
-// Run prints the base image's name.
+// Run builds the base image unless it is cached, and prints its name.
 func (*baseCmd) Run(ctx context.Context, c *cluster) error {
 	if err := needRoot(); err != nil {
 		return fmt.Errorf("cannot make the base image: %w", err)
@@ -43,9 +43,9 @@ func baseRef() string {
 	return "localhost/storeplane-base:" + baseSuite + "-" + hex.EncodeToString(key[:])[:8]
 }
 
-// ensureBase makes the image that all others stand on where the cluster is
-// without a registry to take Debian's own from: a Debian of the machine's own
-// mirror.
+// ensureBase builds, unless it is cached, the image on which all others are based, and returns
+// its name. It is a Debian from the machine's own mirror, because no registry is used from which
+// Debian's own image could be pulled.
 func (c *cluster) ensureBase(ctx context.Context) (string, error) {
 	if _, err := installPackages(ctx, c.buildLog("apt"), imagePackages()); err != nil {
 		return "", err
@@ -84,8 +84,8 @@ func (c *cluster) ensureBase(ctx context.Context) (string, error) {
 	return ref, commitBase(ctx, dir, ref)
 }
 
-// finishBase removes what no image needs, and sets up what Debian's own images
-// have.
+// finishBase removes the caches and logs that no image needs, and adds the policy-rc.d script
+// that Debian's own images have.
 func finishBase(dir string) error {
 	for _, pattern := range []string{"var/cache/apt/archives/*.deb", "var/lib/apt/lists/*", "var/log/*.log", "var/cache/apt/*.bin"} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -107,7 +107,7 @@ func commitBase(ctx context.Context, dir, ref string) error {
 		return fmt.Errorf("cannot start image %s: %w", ref, err)
 	}
 	container := strings.TrimSpace(out)
-	defer sh(context.WithoutCancel(ctx), "buildah", "rm", container) //nolint:errcheck // Only takes room.
+	defer sh(context.WithoutCancel(ctx), "buildah", "rm", container) //nolint:errcheck // A container that is left over only takes disk space.
 	for _, argv := range [][]string{
 		{"buildah", "add", "--quiet", container, dir, "/"},
 		{"buildah", "config", "--env", "PATH=" + basePath, "--cmd", "bash", container},

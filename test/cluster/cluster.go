@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// rootModule is the line that marks the go.mod of this repository.
+// rootModule is how the go.mod at the root of this repository begins.
 const rootModule = "module github.com/storeplane/storeplane\n"
 
-// Addresses of the cluster. They are fixed: every process, certificate and
-// image name depends on them, and only one cluster runs on a machine.
+// The addresses of the cluster are fixed: every process, certificate and image name depends on
+// them, and only one cluster runs on a machine.
 const (
 	podCIDR         = "10.88.0.0/16"
 	bridgeName      = "cni0"
-	hostAddress     = "10.88.0.1" // the bridge's own, so that pods reach the host by it
+	hostAddress     = "10.88.0.1" // of the bridge, at which pods reach the host
 	serviceCIDR     = "10.96.0.0/16"
 	serviceAddress  = "10.96.0.1" // of the API server
 	clusterDomain   = "cluster.local"
@@ -32,10 +32,10 @@ type node struct {
 	PodCIDR string
 }
 
-// cluster is one test cluster: where it lives and what it is made of.
+// cluster is one test cluster: the folders in which it is kept, its node and its tools.
 type cluster struct {
 	root  string // of the repository
-	cache string // survives down
+	cache string // kept by down
 	state string // removed by down
 	node  node
 	tools *toolbox
@@ -64,12 +64,12 @@ func newCluster() (*cluster, error) {
 	return c, nil
 }
 
-// source is a file of this folder.
+// source returns the path of a file in test/cluster.
 func (c *cluster) source(elem ...string) string {
 	return filepath.Join(append([]string{c.root, "test", "cluster"}, elem...)...)
 }
 
-// path is a file of the cluster's state.
+// path returns the path of a file in the state folder.
 func (c *cluster) path(elem ...string) string {
 	return filepath.Join(append([]string{c.state}, elem...)...)
 }

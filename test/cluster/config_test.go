@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestConfigsAreYAML holds that what is rendered can be read, with paths that
-// need quoting.
+// TestConfigsAreYAML: the rendered configurations can be parsed, also with paths that need
+// quoting.
 func TestConfigsAreYAML(t *testing.T) {
 	n := node{Name: "storeplane-1", Address: "10.88.0.1", PodCIDR: "10.88.0.0/16"}
 	cases := map[string]struct {

@@ -21,14 +21,14 @@ func (c *cluster) containerd() process {
 	}
 }
 
-// containerdSettings are what containerd's configuration depends on.
+// containerdSettings are the values that renderContainerd needs.
 type containerdSettings struct {
-	dir          string // for everything it writes
+	dir          string // for all files that containerd writes
 	socket       string
 	sandboxImage string
 	cniPlugins   string
 	cniConfig    string
-	registries   string // folder that says how to reach which registry
+	registries   string // folder with a hosts.toml for each registry
 }
 
 func renderContainerd(s containerdSettings) string {
@@ -64,7 +64,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
 `, s.dir+"/root", s.dir+"/state", s.socket, s.sandboxImage, s.cniPlugins, s.cniConfig, s.registries, s.dir+"/runc")
 }
 
-// renderRegistryHost is a hosts.toml that reaches a registry by plain HTTP.
+// renderRegistryHost returns a hosts.toml by which containerd reaches a registry over plain HTTP.
 func renderRegistryHost(address string) string {
 	return fmt.Sprintf(`server = "http://%[1]s"
 

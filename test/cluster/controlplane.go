@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// The limits of every client are set high: tests make many objects at once, and
-// a throttled client looks like a slow platform.
+// The rate limits of every client are set high: tests create many objects at once, and a
+// throttled client makes the platform appear slow.
 const (
 	clientQPS   = 100
 	clientBurst = 200
@@ -16,8 +16,7 @@ func (c *cluster) apiServer() process {
 		argv: []string{
 			c.tools.path("kube-apiserver"),
 			"--etcd-servers=http://127.0.0.1:2379",
-			// The bridge's address is the one that host and pods both reach, and
-			// that nobody else does.
+			// Host and pods both reach the bridge's address, and no other machine does.
 			"--bind-address=" + hostAddress,
 			"--advertise-address=" + hostAddress,
 			"--secure-port=6443",
@@ -31,7 +30,7 @@ func (c *cluster) apiServer() process {
 			"--kubelet-certificate-authority=" + c.certPath("ca"),
 			"--kubelet-client-certificate=" + c.certPath("apiserver-kubelet-client"),
 			"--kubelet-client-key=" + c.keyPath("apiserver-kubelet-client"),
-			// By address, so that the node's name need not be in /etc/hosts.
+			// InternalIP, so that the node's name need not be in /etc/hosts.
 			"--kubelet-preferred-address-types=InternalIP",
 			"--service-account-issuer=https://kubernetes.default.svc." + clusterDomain,
 			"--service-account-key-file=" + c.path("pki", "service-accounts.pub"),
@@ -58,7 +57,8 @@ func (c *cluster) controllerManager() process {
 			"--cluster-signing-cert-file=" + c.certPath("ca"),
 			"--cluster-signing-key-file=" + c.keyPath("ca"),
 			"--service-cluster-ip-range=" + serviceCIDR,
-			// The plugin for flexible volumes wants to watch a folder of the system.
+			// By default, the controller manager watches a folder of the system for FlexVolume
+			// plugins.
 			"--flex-volume-plugin-dir=" + c.path("kubelet-plugins"),
 			fmt.Sprintf("--kube-api-qps=%d", clientQPS),
 			fmt.Sprintf("--kube-api-burst=%d", clientBurst),

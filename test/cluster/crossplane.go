@@ -18,12 +18,13 @@ const (
 	crossplaneNamespace = "crossplane-system"
 )
 
-// crossplaneDeployments are what has to be available before Crossplane is up.
+// crossplaneDeployments are the Deployments that must be available before Crossplane counts as
+// ready.
 var crossplaneDeployments = []string{"crossplane", "crossplane-rbac-manager"}
 
-// crossplaneValues are the settings of the chart: one pod each, from our image,
-// with room for our packages and enough CPU that tests wait for Storeplane
-// rather than for Crossplane.
+// crossplaneValues returns the values of the chart: one pod for each Deployment, from the image
+// built here, with room for the packages of Storeplane, and with enough CPU that tests wait for
+// Storeplane rather than for Crossplane.
 func crossplaneValues(tag string) []string {
 	return []string{
 		"image.repository=" + registry + "/crossplane",
@@ -38,14 +39,14 @@ func crossplaneValues(tag string) []string {
 	}
 }
 
-// installed is kept of a finished installation, so that the next run sees at
-// once that nothing has to be done.
+// installed is stored in a file after an installation, so that the next run detects at once that
+// it has nothing to do.
 type installed struct {
 	Key string `json:"key"`
 }
 
-// installCrossplane installs Crossplane from the chart in its own module and
-// waits until it is available.
+// installCrossplane installs Crossplane from the chart in its Go module and waits until it is
+// available. It returns a note for the user.
 func (c *cluster) installCrossplane(ctx context.Context) (string, error) {
 	version, err := c.crossplaneVersion()
 	if err != nil {
@@ -89,7 +90,7 @@ func (c *cluster) installCrossplane(ctx context.Context) (string, error) {
 	return "installed " + version, writeJSON(c.path("crossplane.json"), installed{Key: key})
 }
 
-// helm runs helm against the cluster. Its caches belong with the cluster.
+// helm runs helm against the cluster, with its caches in the state folder.
 func (c *cluster) helm(ctx context.Context, args ...string) (string, error) {
 	return run(ctx, command{
 		env:  []string{"HELM_CACHE_HOME=" + c.path("helm"), "HELM_CONFIG_HOME=" + c.path("helm"), "HELM_DATA_HOME=" + c.path("helm")},
@@ -97,8 +98,9 @@ func (c *cluster) helm(ctx context.Context, args ...string) (string, error) {
 	})
 }
 
-// crossplaneChart packs the chart under the version it is released with; the
-// module's own says 0.0.1, and so would Crossplane's CLI of the server.
+// crossplaneChart packages the chart with the version of the release and returns the file's path.
+// The chart in the module has version 0.0.1, which Crossplane's CLI would report as the server's
+// version.
 func (c *cluster) crossplaneChart(ctx context.Context, module, version string) (string, error) {
 	number := strings.TrimPrefix(version, "v")
 	_, err := c.helm(ctx, "package", filepath.Join(module, "cluster", "charts", "crossplane"),
@@ -109,8 +111,8 @@ func (c *cluster) crossplaneChart(ctx context.Context, module, version string) (
 	return c.path("helm", "crossplane-"+number+".tgz"), nil
 }
 
-// clearPending forgets an installation that was broken off: helm would refuse
-// to start another one beside it, and takes over what that one left.
+// clearPending deletes helm's record of an interrupted installation. Helm refuses to start
+// another one while that exists, and without it adopts the objects that were created.
 func (c *cluster) clearPending(ctx context.Context) error {
 	_, err := sh(ctx, c.tools.path("kubectl"), "--kubeconfig", c.kubeconfig(), "--namespace", crossplaneNamespace,
 		"delete", "secret", "--selector", "owner=helm,name=crossplane,status in (pending-install,pending-upgrade,pending-rollback)")
@@ -130,8 +132,8 @@ func (c *cluster) crossplaneReady(ctx context.Context) error {
 	return c.crossplaneServes(ctx)
 }
 
-// crossplaneServes asks Crossplane itself: for a while after a restart of the
-// machine the API server only repeats what was true before.
+// crossplaneServes connects to Crossplane's webhooks: after a restart of the machine the API
+// server at first still reports the status from before.
 func (c *cluster) crossplaneServes(ctx context.Context) error {
 	b, err := c.get(ctx, "/api/v1/namespaces/"+crossplaneNamespace+"/services/crossplane-webhooks")
 	if err != nil {
@@ -168,7 +170,7 @@ func (c *cluster) crossplaneVersion() (string, error) {
 	return version, nil
 }
 
-// crossplaneSource is the folder of Crossplane's module, fetched if need be.
+// crossplaneSource returns the folder of Crossplane's Go module, which it downloads if needed.
 func (c *cluster) crossplaneSource(ctx context.Context) (string, error) {
 	out, err := run(ctx, command{
 		dir:  c.source("tools", "crossplane"),
@@ -204,8 +206,8 @@ func (c *cluster) crossplaneImage(ctx context.Context, module, version string) e
 	return err
 }
 
-// pauseImage is the sandbox image's name; it changes with the program in it, so
-// that no node goes on with an old one.
+// pauseImage returns the name of the sandbox image. It changes with the program in the image, so
+// that no node continues to use an old one.
 func (c *cluster) pauseImage() string {
 	return registry + "/pause:" + strings.TrimPrefix(filepath.Base(filepath.Dir(c.tools.path("pause"))), "pause-")
 }
@@ -222,7 +224,8 @@ func (c *cluster) pushPause(ctx context.Context) (string, error) {
 	})
 }
 
-// imageContext gathers files and folders for a build, by the name they get.
+// imageContext copies files and folders into a new build context and returns its path. The keys
+// of files are the names in the context.
 func (c *cluster) imageContext(name string, files map[string]string) (string, error) {
 	dir, err := os.MkdirTemp(c.state, "context-")
 	if err != nil {
@@ -236,8 +239,8 @@ func (c *cluster) imageContext(name string, files map[string]string) (string, er
 	return dir, nil
 }
 
-// copyTree copies a file, or a folder's files; modes other than executable are
-// evened out, so that equal inputs make equal images.
+// copyTree copies a file, or a folder with all files in it. Of the file modes it keeps only the
+// executable bits, so that equal inputs make equal images.
 func copyTree(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {

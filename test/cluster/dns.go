@@ -17,9 +17,9 @@ func (c *cluster) coreDNS() process {
 	}
 }
 
-// renderCorefile is the configuration of the cluster's name server. Names of
-// the cluster are not cached and are given out for five seconds only: tests
-// watch how fast a service moves.
+// renderCorefile returns the configuration of the cluster's name server. Names of the cluster are
+// not cached and have a TTL of five seconds, because tests measure how fast a Service switches to
+// other pods.
 func renderCorefile(kubeconfig string, forward bool) string {
 	upstream := ""
 	if forward {
@@ -40,8 +40,8 @@ func renderCorefile(kubeconfig string, forward bool) string {
 `, hostAddress, clusterDomain, kubeconfig, upstream)
 }
 
-// hasNameserver says whether the machine knows a name server to ask for the
-// names of others.
+// hasNameserver reports whether /etc/resolv.conf lists a name server, to which queries for other
+// names can be forwarded.
 func hasNameserver() bool {
 	b, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// downCmd is the command that removes the cluster.
+// downCmd is the command down.
 type downCmd struct{}
 
 // Run removes the cluster.
@@ -37,8 +37,8 @@ func (*downCmd) Run(ctx context.Context, c *cluster) error {
 	return c.remove(ctx)
 }
 
-// remove stops all that up started and removes all that it made. Every step
-// goes as far as it can, so that one failure leaves as little as possible.
+// remove stops all that up started and removes all that it created. A step that fails does not
+// keep the later ones from running, so that as little as possible is left.
 func (c *cluster) remove(ctx context.Context) error {
 	var errs []error
 	for _, s := range []struct {
@@ -57,8 +57,8 @@ func (c *cluster) remove(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// stopProcesses ends them by force: nothing of what they would still save is
-// kept.
+// stopProcesses kills the cluster's processes without a grace period: their data is removed
+// anyway.
 func (c *cluster) stopProcesses(ctx context.Context) error {
 	ps := c.processes()
 	slices.Reverse(ps)
@@ -78,8 +78,8 @@ func (c *cluster) stopProcesses(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// killContainers ends the shims of our containerd with all that runs below
-// them, and whatever has been left by shims that died.
+// killContainers kills the shims of the cluster's containerd with all their descendants, and the
+// processes in the cluster's control groups, which shims that crashed have left behind.
 func (c *cluster) killContainers(ctx context.Context) error {
 	var doomed []record
 	parents := parentPIDs()
@@ -124,7 +124,7 @@ func parentPIDs() map[int]int {
 	return out
 }
 
-// below are the descendants of a process.
+// below returns the descendants of a process.
 func below(pid int, parents map[int]int) []int {
 	var out []int
 	for child, parent := range parents {
@@ -135,9 +135,9 @@ func below(pid int, parents map[int]int) []int {
 	return out
 }
 
-// cgroups are the control groups of our pods and containers, known by the ids
-// that the kubelet and containerd keep in the state folder: another kubelet on
-// this machine would use folders of the same name.
+// cgroups returns the control groups of the cluster's pods and containers. It finds them by the
+// IDs that the kubelet and containerd keep in the state folder, because another kubelet on this
+// machine would use the same parent folders.
 func (c *cluster) cgroups() []string {
 	ours := map[string]bool{}
 	pods, _ := filepath.Glob(c.path("kubelet", "pods", "*"))
@@ -153,7 +153,7 @@ func (c *cluster) cgroups() []string {
 			if err == nil && d.IsDir() && ours[d.Name()] {
 				out = append(out, path)
 			}
-			return nil // Groups come and go while we look.
+			return nil // Groups are created and removed during the walk.
 		})
 	}
 	return out
@@ -174,12 +174,12 @@ func cgroupPIDs(dir string) []int {
 	return out
 }
 
-// removeCgroups removes our groups, and the folders above them if those are
-// empty then; the kernel refuses to remove any that is in use.
+// removeCgroups removes the given groups, and then the folders above them if those are empty. The
+// kernel refuses to remove a group that is in use.
 func removeCgroups(ctx context.Context, groups []string) {
 	slices.SortFunc(groups, func(a, b string) int { return len(b) - len(a) })
 	for _, dir := range groups {
-		// A process that was just killed may take a moment to leave its group.
+		// A process that was just killed may need a moment to leave its group.
 		_ = waitFor(ctx, time.Second, func(context.Context) error {
 			if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, syscall.ENOENT) {
 				return err
@@ -192,14 +192,15 @@ func removeCgroups(ctx context.Context, groups []string) {
 	}
 }
 
-// cgroupRoots are the groups that kubelets keep their pods in, one a hierarchy.
+// cgroupRoots returns the groups below which kubelets create those of pods, one for each
+// hierarchy.
 func cgroupRoots() []string {
 	roots, _ := filepath.Glob("/sys/fs/cgroup/*/kubepods")
 	return append(roots, "/sys/fs/cgroup/kubepods")
 }
 
-// removeMounts unmounts all that is mounted below the state folder: volumes of
-// pods, file systems of containers.
+// removeMounts unmounts everything below the state folder: volumes of pods and file systems of
+// containers.
 func (c *cluster) removeMounts(ctx context.Context) error {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -216,7 +217,7 @@ func (c *cluster) removeMounts(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// mountsBelow are the mount points below dir, in the order they were mounted.
+// mountsBelow returns the mount points below dir, in the order in which they were mounted.
 func mountsBelow(mountinfo, dir string) []string {
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	var out []string
@@ -228,8 +229,8 @@ func mountsBelow(mountinfo, dir string) []string {
 	return out
 }
 
-// removeNetwork removes the pods' network: their namespaces with the
-// interfaces in them, the bridge, and the rules of kube-proxy and the plugins.
+// removeNetwork removes the pods' network: the network namespaces with their interfaces, the
+// bridge, and the rules of kube-proxy, of NetworkPolicies and of the network plugins.
 func (c *cluster) removeNetwork(ctx context.Context) error {
 	for _, dir := range c.bundles() {
 		b, err := os.ReadFile(filepath.Join(dir, "config.json"))
@@ -246,7 +247,7 @@ func (c *cluster) removeNetwork(ctx context.Context) error {
 	if exists("/sys/class/net/" + bridgeName) {
 		ports, _ := filepath.Glob("/sys/class/net/" + bridgeName + "/brif/*")
 		for _, p := range ports {
-			_, _ = sh(ctx, "ip", "link", "delete", filepath.Base(p)) // gone with its namespace, perhaps
+			_, _ = sh(ctx, "ip", "link", "delete", filepath.Base(p)) // may already be removed with its namespace
 		}
 		if _, err := sh(ctx, "ip", "link", "delete", bridgeName); err != nil {
 			errs = append(errs, fmt.Errorf("cannot remove bridge %s: %w", bridgeName, err))
@@ -255,8 +256,8 @@ func (c *cluster) removeNetwork(ctx context.Context) error {
 	return errors.Join(append(errs, c.removeRules(ctx))...)
 }
 
-// networkNamespaces are the files of the network namespaces that a container
-// was made to join.
+// networkNamespaces returns the files of the named network namespaces that a container joins,
+// from its OCI configuration.
 func networkNamespaces(config []byte) []string {
 	var spec struct {
 		Linux struct {
@@ -278,14 +279,14 @@ func networkNamespaces(config []byte) []string {
 	return out
 }
 
-// removeIfEmpty removes folders, each unless something is in it.
+// removeIfEmpty removes those of the folders that are empty.
 func removeIfEmpty(dirs ...string) {
 	for _, d := range dirs {
 		_ = syscall.Rmdir(d)
 	}
 }
 
-// restoreHost sets the kernel's settings back to what they were.
+// restoreHost sets the kernel's settings back to their values before up.
 func (c *cluster) restoreHost(context.Context) error {
 	var h host
 	if !readJSON(c.hostPath(), &h) {
@@ -305,17 +306,18 @@ func (c *cluster) restoreHost(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// cniResults is where the plugins' library keeps what it set up for a container.
+// cniResults is the folder in which the library of the network plugins stores the result of each
+// container's setup.
 const cniResults = "/var/lib/cni/results"
 
-// bundles are the folders of our containers, named by their ids. Folders that
-// we share with other container engines are searched for these ids only.
+// bundles returns the folders of the cluster's containers, which are named after the containers'
+// IDs. Only files with these IDs are removed from folders that other container engines use too.
 func (c *cluster) bundles() []string {
 	dirs, _ := filepath.Glob(c.path("containerd", "state", "io.containerd.runtime.v2.task", "k8s.io", "*"))
 	return dirs
 }
 
-// forgetContainers removes what is kept of our containers outside the state
+// forgetContainers removes what is stored about the cluster's containers outside the state
 // folder: the sockets of their shims and the results of the network plugins.
 func (c *cluster) forgetContainers() {
 	for _, dir := range c.bundles() {
@@ -330,8 +332,7 @@ func (c *cluster) forgetContainers() {
 	removeIfEmpty("/run/containerd/s", "/run/containerd", cniResults, filepath.Dir(cniResults))
 }
 
-// removeState removes the state folder, and what the kubelet and containerd
-// keep elsewhere.
+// removeState removes the state folder, and what the kubelet and containerd store elsewhere.
 func (c *cluster) removeState(context.Context) error {
 	links, _ := filepath.Glob("/var/log/containers/*.log")
 	for _, l := range links {
@@ -346,7 +347,7 @@ func (c *cluster) removeState(context.Context) error {
 		removeIfEmpty(filepath.Join(kubeletHome, "device-plugins"), kubeletHome)
 	}
 	removeIfEmpty("/var/log/containers")
-	// A lazy unmount may take a moment to let go of a folder.
+	// After a lazy unmount a folder may stay busy for a moment.
 	err := os.RemoveAll(c.state)
 	for range 20 {
 		if err == nil {

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 )
 
-// peoplesTools are the programs that people and tests use.
+// peoplesTools are the programs that developers and tests use.
 var peoplesTools = []string{"kubectl", "helm", "crane", "crossplane", "crossplane-core"}
 
-// envCmd is the command that prints the shell's settings.
+// envCmd is the command env.
 type envCmd struct{}
 
-// Run prints lines for the shell to evaluate.
+// Run prints export lines for the shell to evaluate.
 func (*envCmd) Run(ctx context.Context, c *cluster) error {
 	if _, err := c.tools.ensure(ctx, peoplesTools...); err != nil {
 		return err
@@ -28,9 +28,8 @@ func (*envCmd) Run(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// linkTools makes one folder of links to the programs of people's use, named
-// by what they link to, so that clones at different versions do not disturb
-// each other.
+// linkTools creates a folder with links to peoplesTools and returns its path. Its name depends on
+// the targets, so that clones of the repository at different versions do not disturb each other.
 func (c *cluster) linkTools() (string, error) {
 	h := sha256.New()
 	for _, name := range peoplesTools {

@@ -1,8 +1,8 @@
 package main
 
-// etcd keeps the cluster's objects. It never waits for the disk: what a power
-// cut may take from a test cluster is not worth the seconds, and up rebuilds a
-// cluster whose etcd does not start any more.
+// etcd stores the cluster's objects. It does not wait for the disk (fsync): the data of a test
+// cluster that a power cut may destroy is not worth the time, and up rebuilds a cluster whose
+// etcd no longer starts.
 func (c *cluster) etcd() process {
 	const client, peer = "127.0.0.1:2379", "127.0.0.1:2380"
 	return process{

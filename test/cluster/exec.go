@@ -12,24 +12,22 @@ import (
 	"time"
 )
 
-// command is a program to run to its end.
+// command is a program that is run to its end.
 type command struct {
 	dir   string
-	env   []string // beside the caller's own
+	env   []string // in addition to this program's environment
 	stdin string
-	log   string // file that gets the output as well
+	log   string // file that the output is appended to
 	argv  []string
 }
 
-// run runs a command and returns its standard output. The error carries the end
-// of what it said.
+// run runs a command and returns its standard output. The error contains the end of its output.
 func run(ctx context.Context, cmd command) (string, error) {
 	c := exec.CommandContext(ctx, cmd.argv[0], cmd.argv[1:]...)
 	c.Dir = cmd.dir
 	c.Env = append(os.Environ(), cmd.env...)
 	c.Stdin = strings.NewReader(cmd.stdin)
-	// A command that is asked to end may have children that keep its output
-	// open; they must not keep us.
+	// The children of a cancelled command may keep its output open. run does not wait for them.
 	c.WaitDelay = 5 * time.Second
 	var out, all bytes.Buffer
 	c.Stdout, c.Stderr = &tee{&out, &all}, &all
@@ -74,7 +72,7 @@ func openLog(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of log %s: %w", path, err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) //nolint:gosec // A log.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) //nolint:gosec // A log holds no secret.
 	if err != nil {
 		return nil, fmt.Errorf("cannot open log %s: %w", path, err)
 	}

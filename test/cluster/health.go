@@ -14,14 +14,15 @@ import (
 	"time"
 )
 
-// answers is the health check of what serves 200 at url when it is well.
+// answers returns the health check of a program that serves status 200 at url while it is
+// healthy.
 func answers(url string) func(context.Context) error {
 	client := &http.Client{
 		Timeout: 5 * time.Second,
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
-			// The scheduler and the controller manager sign their own
-			// certificates; only their answer on this machine matters here.
+			// The scheduler and the controller manager sign their own certificates, and only
+			// their answer on this machine matters here.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // See above.
 		},
 	}
@@ -31,7 +32,7 @@ func answers(url string) func(context.Context) error {
 	}
 }
 
-// listens is the health check of what serves a socket and no HTTP.
+// listens returns the health check of a program that listens on a Unix socket and serves no HTTP.
 func listens(path string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", path)
@@ -42,8 +43,8 @@ func listens(path string) func(context.Context) error {
 	}
 }
 
-// api is a client of the cluster's API server for the few objects that this
-// program looks at; kubectl takes longer to start than the answer does to come.
+// api returns a client of the cluster's API server for the few objects that this program reads.
+// kubectl would take longer to start than the request takes.
 func (c *cluster) api() (*http.Client, error) {
 	cert, err := tls.LoadX509KeyPair(c.certPath("admin"), c.keyPath("admin"))
 	if err != nil {
@@ -62,7 +63,7 @@ func (c *cluster) api() (*http.Client, error) {
 	}}, nil
 }
 
-// object is what this program wants to know of an object.
+// object holds the fields of a Kubernetes object that this program reads.
 type object struct {
 	Status struct {
 		ObservedGeneration int64 `json:"observedGeneration"`
@@ -83,7 +84,7 @@ type object struct {
 	} `json:"metadata"`
 }
 
-// get asks the API server for what is at path.
+// get returns the API server's response for path.
 func (c *cluster) get(ctx context.Context, path string) ([]byte, error) {
 	client, err := c.api()
 	if err != nil {
@@ -93,7 +94,8 @@ func (c *cluster) get(ctx context.Context, path string) ([]byte, error) {
 	return get(ctx, client, apiServer+path)
 }
 
-// condition asks for an object and for one of its conditions to be True.
+// condition gets the object at path and returns it, with an error unless the condition is True
+// and up to date.
 func (c *cluster) condition(ctx context.Context, path, condition string) (object, error) {
 	var o object
 	b, err := c.get(ctx, path)
@@ -107,8 +109,8 @@ func (c *cluster) condition(ctx context.Context, path, condition string) (object
 		if cond.Type != condition {
 			continue
 		}
-		// A node has no generation of its own; a deployment's condition may
-		// speak of the one before.
+		// A Node has no generation, and a Deployment's condition may be about an earlier
+		// generation.
 		if cond.Status == "True" && (o.Status.ObservedGeneration == 0 || o.Status.ObservedGeneration >= o.Metadata.Generation) {
 			return o, nil
 		}

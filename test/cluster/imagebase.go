@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// findBase names the image to build on, and says which one of that name it is
-// where that is not in the name.
+// findBase returns the name of the base image, and its ID if the same name may mean another image
+// later.
 func (c *cluster) findBase(ctx context.Context, base string) (ref, id string, err error) {
 	switch base {
 	case "scratch":
@@ -21,8 +21,8 @@ func (c *cluster) findBase(ctx context.Context, base string) (ref, id string, er
 	if id := imageID(ctx, base); id != "" {
 		return base, id, nil
 	}
-	// An image that was pushed need not be in buildah's storage any more. Only
-	// the cluster's own registry is asked: no base is ever fetched from elsewhere.
+	// An image that was pushed may no longer be in buildah's storage. It is pulled from the
+	// cluster's own registry only: no base is ever fetched from elsewhere.
 	if pushedDigest(ctx, base) == "" {
 		return "", "", fmt.Errorf("cannot build on image %s: it has not been built on this machine", base)
 	}

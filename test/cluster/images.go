@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// imageCmd is the command that builds an image.
+// imageCmd is the command image.
 type imageCmd struct {
 	File     string            `help:"Dockerfile to build; it gets the base image as build argument BASE." required:"" type:"existingfile"`
 	Context  string            `help:"Folder that the Dockerfile copies from. All of it but .git counts as input." required:"" type:"existingdir"`
@@ -27,7 +27,7 @@ type imageCmd struct {
 	Version  string            `help:"Command of the image that prints a version; with --push, the image gets that as a tag too." placeholder:"COMMAND"`
 }
 
-// Run builds the image unless nothing changed.
+// Run builds the image unless nothing has changed.
 func (cmd *imageCmd) Run(ctx context.Context, c *cluster) error {
 	if err := needRoot(); err != nil {
 		return fmt.Errorf("cannot build images: %w", err)
@@ -46,30 +46,30 @@ func (cmd *imageCmd) Run(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// image is what to build, from what, and where it should be afterwards.
+// image describes an image to build: its inputs, and where it is saved or pushed.
 type image struct {
 	file    string
 	context string
 	tag     string
 	args    map[string]string
 	base    string
-	baseID  string // of a base whose name stays the same when it is built anew
+	baseID  string // of a base whose name stays the same when it is built again
 	tar     string
 	push    bool
-	version string // command that prints a second tag
+	version string // command in the image that prints the second tag
 }
 
-// memory is what is remembered of an image's last build.
+// memory is stored about the last build of an image.
 type memory struct {
-	Key     string `json:"key"`     // of what it was built from
+	Key     string `json:"key"`     // of the inputs
 	ID      string `json:"id"`      // in buildah's storage
-	Digest  string `json:"digest"`  // under which it was pushed
-	Version string `json:"version"` // of what it holds, its second tag
-	Tar     string `json:"tar"`     // size and time of the archive
+	Digest  string `json:"digest"`  // of the pushed image
+	Version string `json:"version"` // of the program in the image, the second tag
+	Tar     string `json:"tar"`     // path, size and time of the archive
 }
 
-// buildImage sees to it that an image is built from its present inputs and is
-// where it is wanted. It says what it had to do.
+// buildImage builds, saves and pushes an image as far as that is not yet done for its present
+// inputs. It returns a note for the user about what it did.
 func (c *cluster) buildImage(ctx context.Context, img image) (string, error) {
 	if _, err := installPackages(ctx, c.buildLog("apt"), imagePackages()); err != nil {
 		return "", err
@@ -84,8 +84,8 @@ func (c *cluster) buildImage(ctx context.Context, img image) (string, error) {
 		return "unchanged", nil
 	}
 
-	// One build at a time: they share the cache of Debian packages, which apt
-	// locks, and the machine's few cores.
+	// One build at a time: builds share the cache of Debian packages, which apt locks, and the
+	// machine's few cores.
 	unlock, err := lock(ctx, filepath.Join(c.cache, "images", "lock"), "building images")
 	if err != nil {
 		return "", err
@@ -93,7 +93,7 @@ func (c *cluster) buildImage(ctx context.Context, img image) (string, error) {
 	defer unlock()
 
 	note := "unchanged"
-	mem = memory{} // the run that held the lock may have built it
+	mem = memory{} // the run that held the lock may have built the image
 	if !readJSON(path, &mem) || mem.Key != key || imageID(ctx, img.tag) != mem.ID {
 		note = "built"
 		id, err := c.bud(ctx, img)
@@ -117,19 +117,19 @@ func (c *cluster) buildImage(ctx context.Context, img image) (string, error) {
 	return note, writeJSON(path, mem)
 }
 
-// memoryPath is where the memory of an image is kept.
+// memoryPath returns the file in which the memory of an image is stored.
 func (img image) memoryPath(cache string) string {
 	name := sha256.Sum256([]byte(img.tag))
 	return filepath.Join(cache, "images", hex.EncodeToString(name[:])[:16]+".json")
 }
 
-// done says whether an image is built from its present inputs, which key stands
-// for, and is wherever it is wanted.
+// done reports whether an image was built from its present inputs, identified by key, and is
+// saved and pushed as requested.
 func (img image) done(ctx context.Context, mem memory, key string) bool {
 	if mem.Key != key || !img.saved(mem) || !img.pushed(ctx, mem) {
 		return false
 	}
-	// What is saved or pushed needs buildah's own copy no more.
+	// Once an image is saved or pushed, buildah's copy is no longer needed.
 	return img.tar != "" || img.push || imageID(ctx, img.tag) == mem.ID
 }
 
@@ -147,7 +147,7 @@ func (img image) pushed(ctx context.Context, mem memory) bool {
 	return !slices.ContainsFunc(img.tags(mem), func(tag string) bool { return pushedDigest(ctx, tag) != mem.Digest })
 }
 
-// tags are the names that an image is pushed under.
+// tags returns the names under which an image is pushed.
 func (img image) tags(mem memory) []string {
 	if img.version == "" || mem.Version == "" {
 		return []string{img.tag}
@@ -155,7 +155,7 @@ func (img image) tags(mem memory) []string {
 	return []string{img.tag, withTag(img.tag, mem.Version)}
 }
 
-// bud runs the Dockerfile.
+// bud builds the image from its Dockerfile and returns its ID.
 func (c *cluster) bud(ctx context.Context, img image) (string, error) {
 	debs := filepath.Join(c.cache, "debs")
 	if err := os.MkdirAll(filepath.Join(debs, "partial"), 0o755); err != nil {
@@ -163,10 +163,9 @@ func (c *cluster) bud(ctx context.Context, img image) (string, error) {
 	}
 	argv := []string{
 		"buildah", "bud", "--isolation", "chroot", "--network", "host", "--pull-never",
-		// buildah 1.28 takes an ENV that names a build argument from its cache
-		// whatever the argument's value (it compares the text of the line). On
-		// Debian a RUN with the argument stands before; from scratch there is
-		// nothing worth a cache.
+		// buildah 1.28 compares only the text of an ENV line, so it takes an ENV with a build
+		// argument from its cache even if the argument's value has changed. In the Dockerfiles on
+		// Debian a RUN with the argument comes before it. From scratch, nothing is worth caching.
 		fmt.Sprintf("--layers=%t", img.base != "scratch"),
 		"--volume", debs + ":/var/cache/apt/archives",
 		"--build-arg", "BASE=" + img.base,
@@ -188,7 +187,7 @@ func writeArchive(ctx context.Context, img image) error {
 		return fmt.Errorf("cannot make the folder of %s: %w", img.tar, err)
 	}
 	tmp := img.tar + ".tmp"
-	_ = os.Remove(tmp) // an archive is never added to
+	_ = os.Remove(tmp) // buildah does not add to an existing archive
 	if _, err := sh(ctx, "buildah", "push", "--quiet", img.tag, "docker-archive:"+tmp+":"+img.tag); err != nil {
 		return fmt.Errorf("cannot save image %s: %w", img.tag, err)
 	}
@@ -198,7 +197,7 @@ func writeArchive(ctx context.Context, img image) error {
 	return nil
 }
 
-// pushTags pushes an image under all its names, and remembers them.
+// pushTags pushes an image under all its names and returns mem with the version and the digest.
 func (c *cluster) pushTags(ctx context.Context, img image, mem memory) (memory, error) {
 	if img.version != "" && mem.Version == "" {
 		version, err := imageVersion(ctx, img.tag, img.version)
@@ -217,14 +216,13 @@ func (c *cluster) pushTags(ctx context.Context, img image, mem memory) (memory, 
 	return mem, nil
 }
 
-// pushImage pushes an image of buildah's storage under a name.
+// pushImage pushes image ref of buildah's storage as tag and returns its digest.
 func (c *cluster) pushImage(ctx context.Context, ref, tag string) (string, error) {
 	if err := checkReachable(tag); err != nil {
 		return "", err
 	}
 	digest := filepath.Join(c.cache, "images", "digest")
-	// Only the cluster's own registry, which no other machine reaches, does
-	// without TLS.
+	// Only the cluster's own registry, which other machines cannot reach, is used without TLS.
 	ours := strings.HasPrefix(tag, registryAddress+"/")
 	_, err := sh(ctx, "buildah", "push", "--quiet", fmt.Sprintf("--tls-verify=%t", !ours), "--format", "oci", "--compression-level", "1", "--digestfile", digest, ref, "docker://"+tag)
 	if err != nil {
@@ -240,15 +238,15 @@ func (c *cluster) pushImage(ctx context.Context, ref, tag string) (string, error
 	return strings.TrimSpace(string(b)), nil
 }
 
-// forgetImage has the node pull an image anew: what it has under that name is
-// older, and pods ask for what is there. Without a node nothing is to forget.
+// forgetImage removes an image from the node, so that the next pod pulls the new one: pods use
+// the image that the node has, which is older. It does nothing if there is no node.
 func (c *cluster) forgetImage(ctx context.Context, tag string) {
 	if _, err := os.Stat(c.containerdSocket()); err == nil {
 		_, _ = sh(ctx, append([]string{"ctr", "--address", c.containerdSocket(), "--namespace", "k8s.io", "images", "rm"}, namesOnNode(tag)...)...)
 	}
 }
 
-// imageID is an image's id in buildah's storage, empty when it is not there.
+// imageID returns an image's ID in buildah's storage, or "" if it is not there.
 func imageID(ctx context.Context, ref string) string {
 	out, err := sh(ctx, "buildah", "inspect", "--type", "image", "--format", "{{.FromImageID}}", ref)
 	if err != nil {
@@ -257,7 +255,7 @@ func imageID(ctx context.Context, ref string) string {
 	return strings.TrimSpace(out)
 }
 
-// key changes with all that goes into an image.
+// key returns a digest of all inputs of an image.
 func (img image) key() (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, img.base)
@@ -276,8 +274,8 @@ func (img image) key() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// hashTree writes the names, modes and contents of all files under a folder,
-// .git aside.
+// hashTree writes the names, modes and contents of all files under a folder to w, except for
+// .git.
 func hashTree(w io.Writer, dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -310,7 +308,8 @@ func hashTree(w io.Writer, dir string) error {
 	})
 }
 
-// fileMark tells whether a large file is still the one that was written.
+// fileMark returns the path, size and time of a file, from which a change of a large file is
+// detected without reading it, or "" if there is no file.
 func fileMark(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -319,6 +318,6 @@ func fileMark(path string) string {
 	return fmt.Sprintf("%s %d %s", path, info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
 }
 
-// buildLog is where the output of a long command outside the cluster goes; the
-// cluster's own logs go with the cluster.
+// buildLog returns the path of the log of a long command. It is in the cache, because down
+// removes the state folder.
 func (c *cluster) buildLog(name string) string { return filepath.Join(c.cache, "logs", name+".log") }

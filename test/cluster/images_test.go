@@ -42,7 +42,7 @@ func TestImageKey(t *testing.T) {
 		"Argument": func(i *image) { i.args = map[string]string{"A": "2"} },
 		"Content":  func(*image) { write(filepath.Join(content, "a", "b"), "other") },
 		"Mode": func(*image) {
-			if err := os.Chmod(filepath.Join(content, "a", "b"), 0o755); err != nil { //nolint:gosec // That is the test.
+			if err := os.Chmod(filepath.Join(content, "a", "b"), 0o755); err != nil { //nolint:gosec // The mode is the change under test.
 				t.Fatal(err)
 			}
 		},

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// writeKubeconfig writes a kubeconfig that holds its certificates, so that it
-// can be copied elsewhere.
+// writeKubeconfig writes a kubeconfig with embedded certificates, so that it can be copied
+// elsewhere.
 func (c *cluster) writeKubeconfig(name, path string) error {
 	var parts [3]string
 	for i, file := range []string{c.certPath("ca"), c.certPath(name), c.keyPath(name)} {

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// kubeletHome is where the kubelet opens its socket for device plugins, whatever
-// folder it is told to work in.
+// kubeletHome is the folder in which the kubelet opens its socket for device plugins, regardless
+// of --root-dir.
 const kubeletHome = "/var/lib/kubelet"
 
 func (c *cluster) kubelet() process {
@@ -26,7 +26,7 @@ func (c *cluster) kubelet() process {
 	}
 }
 
-// kubeletSettings are what the kubelet's configuration depends on.
+// kubeletSettings are the values that renderKubelet needs.
 type kubeletSettings struct {
 	node      node
 	socket    string // of containerd

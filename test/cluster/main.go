@@ -1,12 +1,12 @@
-// Command cluster runs a real one-node Kubernetes cluster with Crossplane on
-// it, made from Go modules and Debian packages only: no container engine, no
-// image registry and no download beyond the Go module proxy and the machine's
-// own Debian mirror. The tests of Storeplane run against it.
+// Command cluster runs a real one-node Kubernetes cluster with Crossplane, built from Go modules
+// and Debian packages only. It needs no container engine, no image registry, and no download
+// except from the Go module proxy and the machine's own Debian mirror. The tests of Storeplane
+// run against it.
 //
-// The programs of the control plane and the node run as ordinary processes of
-// the machine. Everything they write lies under one state folder, and down
-// removes that folder and whatever else up has changed. It refuses to touch
-// processes, network rules or mounts that up did not make.
+// The programs of the control plane and the node run as ordinary processes of the machine. They
+// write their files to one state folder. The command down removes that folder and everything else
+// that up has changed, and leaves processes, network rules and mounts alone that up did not
+// create.
 package main
 
 import (

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// cniNetwork is the network's name; the plugins mark their rules with it.
+// cniNetwork is the name of the pods' network, with which the network plugins mark their rules.
 const cniNetwork = "storeplane"
 
-// sysctls are the kernel's settings that a node needs. The kubelet sets those
-// without a value by itself; they are listed so that down can set them back.
+// sysctls are the kernel settings that a node needs. The kubelet sets those without a value
+// itself; they are listed so that down can set them back.
 var sysctls = map[string]string{
 	"net/ipv4/ip_forward":                "1",
-	"net/bridge/bridge-nf-call-iptables": "1", // services answer pods of the same bridge
+	"net/bridge/bridge-nf-call-iptables": "1", // for services whose pods are on the client's bridge
 	"fs/inotify/max_user_instances":      "8192",
 	"fs/inotify/max_user_watches":        "524288",
 	"vm/overcommit_memory":               "",
@@ -27,16 +27,17 @@ var sysctls = map[string]string{
 	"kernel/keys/root_maxbytes":          "",
 }
 
-// host is what the machine was like before up; down restores it.
+// host is the state of the machine before up, which down restores.
 type host struct {
 	Sysctls map[string]string `json:"sysctls"`
 	Tables  []string          `json:"tables"`  // of nftables
-	Kubelet bool              `json:"kubelet"` // was there a kubelet's folder?
+	Kubelet bool              `json:"kubelet"` // whether kubeletHome existed
 }
 
 func (c *cluster) hostPath() string { return c.path("host.json") }
 
-// makeNetwork makes the bridge and sets the kernel's settings.
+// makeNetwork creates the bridge, sets the kernel settings and writes the configuration of the
+// network plugins. It returns a note for the user.
 func (c *cluster) makeNetwork(ctx context.Context) (string, error) {
 	if !exists(c.hostPath()) {
 		if err := writeJSON(c.hostPath(), host{Sysctls: readSysctls(), Tables: nftTables(ctx), Kubelet: exists(kubeletHome)}); err != nil {
@@ -44,7 +45,7 @@ func (c *cluster) makeNetwork(ctx context.Context) (string, error) {
 		}
 	}
 	if !exists("/proc/sys/net/bridge") {
-		_, _ = sh(ctx, "modprobe", "br_netfilter") // built in, or the check below fails
+		_, _ = sh(ctx, "modprobe", "br_netfilter") // if it is not built in either, setSysctl fails below
 	}
 	for name, want := range sysctls {
 		if err := setSysctl(name, want); err != nil {
@@ -84,7 +85,7 @@ func readSysctls() map[string]string {
 	return out
 }
 
-// setSysctl sets a setting of the kernel; a number that is large enough stays.
+// setSysctl sets a kernel setting, unless its value is already at least want.
 func setSysctl(name, want string) error {
 	if want == "" {
 		return nil
@@ -105,8 +106,8 @@ func setSysctl(name, want string) error {
 	return nil
 }
 
-// mtu is the packet size of the interface that leads out, zero when there is
-// none: pods must not send larger packets than that.
+// mtu returns the packet size of the interface of the default route, or 0 if there is none. Pods
+// must not send larger packets.
 func mtu(ctx context.Context) int {
 	out, err := sh(ctx, "ip", "-json", "route", "show", "default")
 	if err != nil {
@@ -126,15 +127,15 @@ func mtu(ctx context.Context) int {
 	return n
 }
 
-// renderCNI is the configuration of the pods' network: a bridge whose address
-// is the host's, and ports of the host for pods that ask for one.
+// renderCNI returns the configuration of the pods' network: a bridge with the host's address, and
+// host ports for pods that request them.
 func renderCNI(n node, dataDir string, mtu int) (string, error) {
 	bridge := map[string]any{
 		"type":        "bridge",
 		"bridge":      bridgeName,
 		"isGateway":   true,
 		"ipMasq":      true,
-		"hairpinMode": true, // a pod reaches itself through its service
+		"hairpinMode": true, // lets a pod reach itself through its service
 		"ipam": map[string]any{
 			"type":    "host-local",
 			"dataDir": dataDir,
@@ -159,8 +160,9 @@ func renderCNI(n node, dataDir string, mtu int) (string, error) {
 	return string(b) + "\n", nil
 }
 
-// forwardingRules let the pods' packets through a firewall that drops forwarded
-// ones, as a container engine on the same machine sets it up.
+// forwardingRules returns the iptables commands that add (-I), check (-C) or delete (-D) the
+// rules which let the pods' packets through a firewall that drops forwarded packets, as a
+// container engine on the same machine sets it up.
 func forwardingRules(verb string) [][]string {
 	comment := []string{"-m", "comment", "--comment", cniNetwork, "-j", "ACCEPT"}
 	return [][]string{
@@ -172,7 +174,7 @@ func forwardingRules(verb string) [][]string {
 func (c *cluster) allowForwarding(ctx context.Context) error {
 	out, err := sh(ctx, "iptables", "--wait", "-S", "FORWARD")
 	if err != nil || !strings.Contains(out, "-P FORWARD DROP") {
-		return nil //nolint:nilerr // Without such a table nothing is dropped.
+		return nil //nolint:nilerr // Without such a table no packet is dropped.
 	}
 	checks := forwardingRules("-C")
 	for i, insert := range forwardingRules("-I") {
@@ -186,7 +188,7 @@ func (c *cluster) allowForwarding(ctx context.Context) error {
 	return nil
 }
 
-// nftTables are the tables that there are, as "family name".
+// nftTables returns the existing tables of nftables, as "family name".
 func nftTables(ctx context.Context) []string {
 	out, err := sh(ctx, "nft", "list", "tables")
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// nodeReady says whether the node is ready by its kubelet's own, present word:
-// a node whose kubelet died goes on being called ready for most of a minute.
+// nodeReady returns an error unless the kubelet runs and has reported the node as ready since it
+// was started. The node's condition alone is not enough: it stays True for most of a minute after
+// the kubelet has died.
 func (c *cluster) nodeReady(ctx context.Context) error {
 	var r record
 	if !readJSON(c.recordPath("kubelet"), &r) || !r.alive() {
@@ -18,7 +19,7 @@ func (c *cluster) nodeReady(ctx context.Context) error {
 		return err
 	}
 	for _, cond := range n.Status.Conditions {
-		// Heartbeats are given in whole seconds.
+		// Heartbeats have a resolution of one second.
 		if cond.Type == "Ready" && cond.LastHeartbeatTime.Before(r.At.Truncate(time.Second)) {
 			return errors.New("its kubelet has not reported since it was started")
 		}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// validity of all certificates: longer than any test cluster lives.
+// validity is the lifetime of all certificates, which is longer than that of any test cluster.
 const validity = 10 * 365 * 24 * time.Hour
 
 // leaf is a certificate that the cluster's authority signs.
@@ -23,11 +23,11 @@ type leaf struct {
 	name   string // of its files
 	user   string
 	groups []string
-	hosts  []string // names and addresses, for a server
+	hosts  []string // names and IP addresses, only for a server
 }
 
-// leaves are the certificates of a cluster. The API server takes a client's
-// common name for its user and the organisations for its groups.
+// leaves returns the certificates of a cluster. The API server takes a client's common name as
+// its user and the organizations as its groups.
 func leaves(nodes ...node) []leaf {
 	out := []leaf{
 		{name: "apiserver", user: "kube-apiserver", hosts: []string{
@@ -51,7 +51,7 @@ func leaves(nodes ...node) []leaf {
 
 func kubeletCert(n node) string { return "kubelet-" + n.Name }
 
-// kubeconfigs are the certificates that need one, and where it goes.
+// kubeconfigs returns the paths of the kubeconfigs, by the name of the certificate in each.
 func (c *cluster) kubeconfigs() map[string]string {
 	return map[string]string{
 		"admin":              c.kubeconfig(),
@@ -65,8 +65,8 @@ func (c *cluster) kubeconfigs() map[string]string {
 func (c *cluster) certPath(name string) string { return c.path("pki", name+".crt") }
 func (c *cluster) keyPath(name string) string  { return c.path("pki", name+".key") }
 
-// makePKI makes the keys and certificates that are not there yet, and the
-// kubeconfigs.
+// makePKI creates the keys and certificates that do not exist yet, and writes all kubeconfigs. It
+// returns a note for the user.
 func (c *cluster) makePKI() (string, error) {
 	if err := os.MkdirAll(c.path("pki"), 0o700); err != nil {
 		return "", fmt.Errorf("cannot make the folder of keys: %w", err)
@@ -101,7 +101,7 @@ func (c *cluster) makePKI() (string, error) {
 	return fmt.Sprintf("made %d", made), nil
 }
 
-// authority reads the cluster's own certificate authority, or makes it.
+// authority reads the cluster's own certificate authority, or creates it if it does not exist.
 func (c *cluster) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if exists(c.certPath("ca")) && exists(c.keyPath("ca")) {
 		return readPair(c.certPath("ca"), c.keyPath("ca"))
@@ -153,8 +153,7 @@ func (c *cluster) sign(l leaf, ca *x509.Certificate, caKey *ecdsa.PrivateKey) er
 	return writePair(c.certPath(l.name), c.keyPath(l.name), der, key)
 }
 
-// serviceAccountKey makes the key that tokens of service accounts are signed
-// with.
+// serviceAccountKey creates the key pair with which service account tokens are signed.
 func (c *cluster) serviceAccountKey() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -179,7 +178,7 @@ func template(user string, groups []string) (*x509.Certificate, error) {
 	return &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: user, Organization: groups},
-		// A machine that is restored from an image may wake with its clock behind.
+		// The clock of a machine that was restored from an image may be behind.
 		NotBefore: now.Add(-24 * time.Hour),
 		NotAfter:  now.Add(validity),
 		KeyUsage:  x509.KeyUsageDigitalSignature,
@@ -194,7 +193,7 @@ func writePair(certPath, keyPath string, der []byte, key *ecdsa.PrivateKey) erro
 }
 
 func writeKey(path string, key *ecdsa.PrivateKey) error {
-	// SEC 1, because kube-apiserver does not read PKCS #8 for every key.
+	// The format is SEC 1, because kube-apiserver does not read every key in PKCS #8.
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		return fmt.Errorf("cannot encode key %s: %w", path, err)

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// policies enforces NetworkPolicies, which the bridge plugin does not: the packet
-// filter of kube-router, without its routes and services. It needs the node's object,
-// so it starts once the node is ready. Until it has seen a pod, a second or so after the
-// pod got its address, no policy that selects the pod holds, and none admits it.
+// policies returns the process that enforces NetworkPolicies, which the bridge plugin does not:
+// kube-router with its packet filter only, without its routes and services. It needs the Node
+// object, so it starts once the node is ready. For about a second after a pod got its address,
+// until kube-router has processed the pod, policies that select the pod have no effect, and no
+// policy admits it as a peer.
 func (c *cluster) policies() process {
 	return process{
 		name:  "kube-router",
@@ -25,14 +26,14 @@ func (c *cluster) policies() process {
 	}
 }
 
-// policyChains are how the names of kube-router's chains begin, and policySets those of
-// its sets of addresses.
+// policyChains are the prefixes of the names of kube-router's chains, and policySets those of its
+// address sets.
 var (
 	policyChains = []string{"KUBE-ROUTER-", "KUBE-POD-FW-", "KUBE-NWPLCY-"}
 	policySets   = []string{"KUBE-SRC-", "KUBE-DST-"}
 )
 
-// removePolicies removes the rules of kube-router, and its sets.
+// removePolicies removes kube-router's rules and address sets.
 func removePolicies(ctx context.Context) error {
 	saved, err := sh(ctx, "iptables-save", "--table", "filter")
 	if err != nil {
@@ -45,7 +46,7 @@ func removePolicies(ctx context.Context) error {
 	}
 	sets, err := sh(ctx, "ipset", "list", "-name")
 	if err != nil {
-		return nil //nolint:nilerr // Without the program there is no set either.
+		return nil //nolint:nilerr // Without ipset there are no sets.
 	}
 	var errs []error
 	for _, set := range strings.Fields(sets) {
@@ -59,8 +60,8 @@ func removePolicies(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// policyCleanup makes, from the saved filter table, the script that removes
-// kube-router's chains and what leads to them.
+// policyCleanup returns the iptables-restore script that removes kube-router's chains and the
+// rules that jump to them from the saved filter table, or "" if there are none.
 func policyCleanup(saved string) string {
 	var rules, chains []string
 	for line := range strings.Lines(saved) {
@@ -70,7 +71,7 @@ func policyCleanup(saved string) string {
 			continue
 		}
 		rule, ok := strings.CutPrefix(line, "-A ")
-		// Rules of a chain go when that is flushed.
+		// Rules within kube-router's chains are removed when those are flushed.
 		if ok && hasAnyPrefix(jumpTarget(rule), policyChains) && !hasAnyPrefix(rule, policyChains) {
 			rules = append(rules, "-D "+rule)
 		}

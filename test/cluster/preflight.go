@@ -7,14 +7,14 @@ import (
 	"runtime"
 )
 
-// maxSocketPath is the kernel's limit for a socket's path; the longest one under
-// the state folder is the kubelet's.
+// maxSocketPath is the kernel's limit for a socket's path. longestSocketPath, a socket of the
+// kubelet, is the longest one below the state folder.
 const (
 	maxSocketPath     = 107
 	longestSocketPath = "/kubelet/pod-resources/kubelet.sock.1234567890"
 )
 
-// preflight says why a cluster cannot run here, before anything is changed.
+// preflight returns an error if a cluster cannot run on this machine, before anything is changed.
 func (c *cluster) preflight() error {
 	if err := needRoot(); err != nil {
 		return fmt.Errorf("cannot run the test cluster: %w\n`make test` and `make render` work without it", err)

@@ -17,21 +17,21 @@ import (
 	"time"
 )
 
-// process is a program that runs for as long as the cluster does.
+// process is a program that runs as long as the cluster.
 type process struct {
 	name    string
 	argv    []string
-	inputs  []string // files that it reads once, at its start
-	ports   []string // TCP addresses that it alone listens on
+	inputs  []string // files that it reads only at its start
+	ports   []string // TCP addresses on which only this program listens
 	healthy func(context.Context) error
-	timeout time.Duration // for becoming healthy, a minute unless given
+	timeout time.Duration // for becoming healthy; one minute if zero
 }
 
-// record is what is kept of a started process. A pid alone may belong to
-// somebody else by now; together with its start time and boot it may not.
+// record is stored about a started process. Its PID may belong to another process by now; PID,
+// start time and boot ID together identify a process.
 type record struct {
 	PID     int    `json:"pid"`
-	Started string `json:"started"` // in clock ticks since boot, as the kernel says it
+	Started string `json:"started"` // in clock ticks since boot, as in /proc/PID/stat
 	Boot    string `json:"boot"`
 	Spec    string `json:"spec"` // fingerprint of the program, its arguments and its inputs
 
@@ -41,8 +41,8 @@ type record struct {
 func (c *cluster) recordPath(name string) string { return c.path("run", name+".json") }
 func (c *cluster) logPath(name string) string    { return c.path("logs", name+".log") }
 
-// ensure sees to it that a process runs with its present settings and is
-// healthy. It says what it had to do.
+// ensure starts a process, or restarts it if its settings have changed or it is not healthy, and
+// waits until it is healthy. It returns a note for the user about what it did.
 func (c *cluster) ensure(ctx context.Context, p process) (string, error) {
 	if p.timeout == 0 {
 		p.timeout = time.Minute
@@ -66,8 +66,8 @@ func (c *cluster) ensure(ctx context.Context, p process) (string, error) {
 		}
 		r.stop(ctx, 15*time.Second)
 	}
-	// A run that was killed between a start and its record leaves a process
-	// that only its arguments tell as ours.
+	// A run that was killed between starting a process and writing its record leaves a process
+	// that only its arguments identify.
 	for _, pid := range c.strays(p.name, p.argv[0]) {
 		recordOf(pid).stop(ctx, 15*time.Second)
 	}
@@ -102,8 +102,8 @@ func (c *cluster) ensure(ctx context.Context, p process) (string, error) {
 	return note, nil
 }
 
-// start starts a process detached from this one. The channel gets its end, if
-// that comes before ours.
+// start starts a process in its own session and writes its record. The channel receives an error
+// when the process ends while this program still runs.
 func (c *cluster) start(p process, spec string) (chan error, error) {
 	log, err := openLog(c.logPath(p.name))
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *cluster) start(p process, spec string) (chan error, error) {
 	}
 	defer log.Close()
 	raiseFileLimit()
-	cmd := exec.Command(p.argv[0], p.argv[1:]...) //nolint:noctx // It must outlive us.
+	cmd := exec.Command(p.argv[0], p.argv[1:]...) //nolint:noctx // It must outlive this program.
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + c.state}
 	cmd.Stdout, cmd.Stderr = log, log
@@ -133,8 +133,8 @@ func (c *cluster) start(p process, spec string) (chan error, error) {
 	return exited, writeJSON(c.recordPath(p.name), r)
 }
 
-// raiseFileLimit gives what we start as many open files as the machine allows:
-// the containers inherit it, and databases want a lot.
+// raiseFileLimit raises the limit of open files, up to 1<<20, for the processes that are started
+// afterwards: containers inherit it, and databases need many.
 func raiseFileLimit() {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) == nil {
@@ -143,7 +143,7 @@ func raiseFileLimit() {
 	}
 }
 
-// program is the name of what runs.
+// program returns the base name of the executable.
 func (p process) program() string { return filepath.Base(p.argv[0]) }
 
 func (p process) fingerprint() (string, error) {
@@ -157,11 +157,11 @@ func (p process) fingerprint() (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-// errPortTaken tells a failure that building a new cluster would not cure.
+// errPortTaken marks a failure that building a new cluster would not fix.
 var errPortTaken = errors.New("another program uses its address, stop that first")
 
 func portFree(address string) error {
-	l, err := net.Listen("tcp", address) //nolint:noctx // Takes no time.
+	l, err := net.Listen("tcp", address) //nolint:noctx // It returns at once.
 	if err != nil {
 		return fmt.Errorf("%w: %w", errPortTaken, err)
 	}
@@ -181,9 +181,10 @@ func (r record) alive() bool {
 	return ok && started == r.Started
 }
 
-// stop ends a process, by force once grace is over, and waits for it.
+// stop sends SIGTERM to a process and SIGKILL once grace is over, or SIGKILL at once if grace is
+// zero, and waits until it has ended.
 func (r record) stop(ctx context.Context, grace time.Duration) {
-	ctx = context.WithoutCancel(ctx) // a process half stopped helps nobody
+	ctx = context.WithoutCancel(ctx) // a process that was sent SIGTERM is always waited for
 	gone := func(context.Context) error {
 		if r.alive() {
 			return errors.New("still running")
@@ -200,8 +201,8 @@ func (r record) stop(ctx context.Context, grace time.Duration) {
 	}
 }
 
-// startTime is when a process started; false when it is no more, or dead and
-// only not yet collected.
+// startTime returns when a process started. It returns false if the process no longer exists, or
+// has ended and is only not reaped yet.
 func startTime(pid int) (string, bool) {
 	f, ok := procStat(pid)
 	if !ok || f[0] == "Z" || f[0] == "X" {
@@ -210,8 +211,8 @@ func startTime(pid int) (string, bool) {
 	return f[19], true
 }
 
-// procStat is the kernel's line on a process from its state on: the name before
-// it may hold anything, spaces and brackets too.
+// procStat returns the fields of /proc/PID/stat from the state on. The name before it may contain
+// spaces and brackets.
 func procStat(pid int) ([]string, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -244,8 +245,8 @@ func commandLine(pid int) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
 }
 
-// strays are processes of the named program that work in our state folder
-// without having a record.
+// strays returns the processes of the named program that use files in the cluster's state folder
+// and have no record.
 func (c *cluster) strays(name, program string) []int {
 	var r record
 	_ = readJSON(c.recordPath(name), &r)

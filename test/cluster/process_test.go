@@ -39,7 +39,7 @@ func TestRecordTellsProcessesApart(t *testing.T) {
 		t.Error("stopping a process of an earlier boot stopped another")
 	}
 	r.stop(t.Context(), time.Second)
-	<-done //nolint:errcheck // It says that it was stopped.
+	<-done //nolint:errcheck // The error is that the process was killed.
 	if r.alive() {
 		t.Error("a stopped process is called running")
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// stage runs one stage of up and prints it as a line with its seconds. What it
-// returns besides the error says how it went, for example "already running".
+// stage runs one stage of up or down and prints a line with its duration and the note that run
+// returns, for example "already running".
 func stage(name string, run func() (string, error)) error {
 	start := time.Now()
 	note, err := run()
@@ -22,11 +22,11 @@ func stage(name string, run func() (string, error)) error {
 	return err
 }
 
-// stageMu keeps the lines of stages that run at the same time apart.
+// stageMu keeps stages that run at the same time from mixing their lines.
 var stageMu sync.Mutex
 
-// ticker says every 15 seconds that something long still goes on, and returns
-// what ends it.
+// ticker prints what at once, and every 15 seconds again with the elapsed time until the function
+// that it returns is called.
 func ticker(what string) func() {
 	start := time.Now()
 	fmt.Fprintln(os.Stderr, what)

@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// exampleRegistry is the name that published manifests call a company's registry
-// by. The node pulls from the cluster's own instead, so that they apply as they
-// stand.
+// exampleRegistry is the name that published manifests use for a company's registry. The node
+// pulls from the cluster's registry instead, so that the manifests can be applied unchanged.
 const exampleRegistry = "registry.company.com"
 
-// registryNames are all that the node knows the cluster's registry by.
+// registryNames returns all names under which the node reaches the cluster's registry.
 func registryNames() []string { return []string{registryAddress, exampleRegistry} }
 
-// namesOnNode are those that the node may have pulled an image by that was pushed
-// under a name.
+// namesOnNode returns the names under which the node may have pulled an image that was pushed as
+// tag. It returns none for an image of another registry.
 func namesOnNode(tag string) []string {
 	rest, ours := strings.CutPrefix(tag, registryAddress)
 	if !ours {
@@ -40,11 +39,11 @@ func (c *cluster) registry() process {
 	}
 }
 
-// pushedDigest is the digest under which a registry on this machine has an
-// image, empty when it has none.
+// pushedDigest returns the digest of image ref in the cluster's registry, or "" if it does not
+// have the image or is another registry.
 func pushedDigest(ctx context.Context, ref string) string {
 	address, rest, ok := strings.Cut(ref, "/")
-	// Other registries are not asked: to push what they have costs little.
+	// Other registries are not queried: pushing an image again that a registry has costs little.
 	if !ok || address != registryAddress || checkReachable(ref) != nil {
 		return ""
 	}
@@ -68,9 +67,8 @@ func pushedDigest(ctx context.Context, ref string) string {
 	return resp.Header.Get("Docker-Content-Digest")
 }
 
-// checkReachable returns an error for an image of the cluster's registry while
-// the cluster is down. Its address is then somebody else's, and a request to it
-// would leave the machine.
+// checkReachable returns an error for an image of the cluster's registry while the cluster is
+// down. Its address may then belong to another machine, to which a request would be sent.
 func checkReachable(ref string) error {
 	if !strings.HasPrefix(ref, registryAddress+"/") {
 		return nil

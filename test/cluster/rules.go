@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// removeRules removes the packet filter rules of kube-proxy, of policies, of the
-// network plugins and of allowForwarding, and the tables that they brought.
+// removeRules removes the packet filter rules of kube-proxy, of NetworkPolicies, of the network
+// plugins and of allowForwarding, and the tables that were created for them.
 func (c *cluster) removeRules(ctx context.Context) error {
 	var errs []error
 	tables := nftTables(ctx)
@@ -21,7 +21,7 @@ func (c *cluster) removeRules(ctx context.Context) error {
 	if slices.Contains(tables, "ip filter") {
 		errs = append(errs, removePolicies(ctx))
 		for _, rule := range forwardingRules("-D") {
-			_, _ = sh(ctx, rule...) // it is there only if it was needed
+			_, _ = sh(ctx, rule...) // the rule exists only if allowForwarding needed it
 		}
 	}
 	if slices.Contains(tables, "ip nat") {
@@ -58,7 +58,7 @@ func deleteTable(ctx context.Context, table string) error {
 	return nil
 }
 
-// hasRules says whether a listed table holds anything but bare chains.
+// hasRules reports whether a table, as listed by nft, contains anything but empty chains.
 func hasRules(table string) bool {
 	for line := range strings.Lines(table) {
 		f := strings.Fields(line)
@@ -70,14 +70,14 @@ func hasRules(table string) bool {
 	return false
 }
 
-// pluginCleanup makes, from the saved nat table, the script that removes what
-// the bridge and portmap plugins added for a network. They mark the rules that
-// lead to a pod's own chains with the network's name. Their shared chains go
-// with the last pod's.
+// pluginCleanup returns the iptables-restore script that removes what the bridge and portmap
+// plugins added for a network from the saved nat table, or "" if there is nothing. The plugins
+// mark the rules that jump to a pod's own chains with the network's name. The chains that
+// networks share are removed if no other network uses them.
 func pluginCleanup(saved, network string) string {
 	mark := `name: \"` + network + `\"`
 	var rules, chains, shared []string
-	left := false // does another network use the shared chains?
+	left := false // whether another network uses the shared chains
 	for line := range strings.Lines(saved) {
 		line = strings.TrimSpace(line)
 		rule, ok := strings.CutPrefix(line, "-A ")
@@ -91,7 +91,7 @@ func pluginCleanup(saved, network string) string {
 		target := jumpTarget(rule)
 		switch {
 		case strings.Contains(rule, mark):
-			// Rules inside a pod's own chain go when that is flushed.
+			// Rules within a pod's own chain are removed when that is flushed.
 			if !isPodChain(chain) {
 				rules = append(rules, "-D "+rule)
 			}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// lock takes the file lock at path and returns what releases it. Whoever has to
-// wait is told so once. The lock goes with its process, however that ends.
+// lock takes the file lock at path, waiting for it if needed, and returns the function that
+// releases it. It prints once that it waits. The kernel releases the lock when the process ends.
 func lock(ctx context.Context, path, what string) (func(), error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of lock %s: %w", path, err)
@@ -44,13 +44,13 @@ func lock(ctx context.Context, path, what string) (func(), error) {
 	}
 }
 
-// lockCluster excludes other runs of up and down. The lock stands beside the
-// state, not in it, because down removes the state.
+// lockCluster keeps other runs of up and down waiting. The lock file is beside the state folder,
+// not in it, because down removes that.
 func (c *cluster) lockCluster(ctx context.Context) (func(), error) {
 	return lock(ctx, c.state+".lock", "the cluster")
 }
 
-// sleep waits for d, or less when ctx ends.
+// sleep waits for d, or returns the context's error if that ends earlier.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -62,8 +62,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// waitFor asks ready until it returns nil, and gives its last answer when the
-// time is over.
+// waitFor calls ready every 100 ms until it returns nil. After the timeout it returns the last
+// error of ready, and on cancellation context.Canceled.
 func waitFor(ctx context.Context, timeout time.Duration, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func waitFor(ctx context.Context, timeout time.Duration, ready func(context.Cont
 	}
 }
 
-// writeFile writes a file and the folders above it, whole or not at all.
+// writeFile writes a file atomically, and creates the folders above it.
 func writeFile(path, content string, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder of %s: %w", path, err)
@@ -104,8 +104,8 @@ func writeJSON(path string, v any) error {
 	return writeFile(path, string(b)+"\n", 0o600)
 }
 
-// readJSON reports false when there is no such file, or none that can be read:
-// all that is kept so can be found out again.
+// readJSON returns false if the file does not exist or cannot be read or parsed. Callers then
+// determine its content again.
 func readJSON(path string, v any) bool {
 	b, err := os.ReadFile(path)
 	return err == nil && json.Unmarshal(b, v) == nil
@@ -116,7 +116,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// bootID tells one boot of the machine from the next.
+// bootID returns the kernel's ID of the current boot.
 func bootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// statusCmd is the command that says what runs.
+// statusCmd is the command status.
 type statusCmd struct{}
 
-// Run prints a line for each part and fails when one is not well.
+// Run prints a line for each part of the cluster and returns an error if one is not healthy.
 func (*statusCmd) Run(ctx context.Context, c *cluster) error {
 	if !exists(c.state) {
 		return errors.New("there is no cluster: start one with up")
@@ -48,7 +48,7 @@ func (*statusCmd) Run(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// describe says in a line how a process is.
+// describe returns a line about a process, and whether it is healthy.
 func (c *cluster) describe(ctx context.Context, p process) (string, bool) {
 	var r record
 	if !readJSON(c.recordPath(p.name), &r) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// provisionerName is what the default storage class names.
+// provisionerName is the provisioner of the default StorageClass.
 const provisionerName = "storeplane.example.com/local"
 
 func (c *cluster) provisioner() process {
@@ -24,8 +24,8 @@ func (c *cluster) provisioner() process {
 	}
 }
 
-// storageClass is the default class: folders of the node, made once it is known
-// which node wants them.
+// storageClass is the default StorageClass. Its volumes are folders of the node, created once the
+// pod that uses them is scheduled.
 const storageClass = `apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata:

@@ -14,23 +14,24 @@ import (
 	"time"
 )
 
-// toolGroup is a set of programs that are built together, from one module.
+// toolGroup is a set of programs that are built together, from one Go module.
 type toolGroup struct {
 	name string
 	dir  string // under test/cluster
 	pkg  string
-	// versions are the linker's variables that take the version of a module, by
-	// the module that go.mod pins.
+	// versions maps a module that go.mod requires to the linker variables that are set to its
+	// version.
 	versions map[string][]string
-	// ldflags are further flags of the linker.
+	// ldflags are additional linker flags.
 	ldflags string
-	// programs maps what the build makes to the name it is kept under.
+	// programs maps the file names of the build to the names under which they are stored.
 	programs map[string]string
-	// aside is not of the cluster, and built only where it is named.
+	// aside marks a group that is not part of the cluster and is built only when one of its tools
+	// is named.
 	aside bool
 }
 
-// toolGroups are all the programs of the cluster, the slowest to build first.
+// toolGroups returns all groups, the one that takes longest to build first.
 func toolGroups() []toolGroup {
 	kubeVersion := []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"}
 	const kubeFlags = "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36 " +
@@ -80,14 +81,14 @@ func (g toolGroup) has(tool string) bool {
 	return false
 }
 
-// toolbox builds programs and keeps them.
+// toolbox builds programs and caches them.
 type toolbox struct {
 	source string // test/cluster
 	cache  string
-	built  map[string]string // folder by group, filled by find
+	built  map[string]string // folder of each group, set by find
 }
 
-// path is where a program is once ensure has seen to it.
+// path returns the path of a program, which exists after ensure.
 func (t *toolbox) path(tool string) string {
 	for _, g := range toolGroups() {
 		if g.has(tool) {
@@ -97,7 +98,7 @@ func (t *toolbox) path(tool string) string {
 	return ""
 }
 
-// ensure builds the groups of the named tools, those of the cluster when none is named,
+// ensure builds the groups of the named tools, or all groups of the cluster if none is named,
 // unless they are cached. It returns how many it built.
 func (t *toolbox) ensure(ctx context.Context, tools ...string) (int, error) {
 	var groups []toolGroup
@@ -146,7 +147,7 @@ func (t *toolbox) ensure(ctx context.Context, tools ...string) (int, error) {
 	return n, nil
 }
 
-// find works out where the programs of each group are or will be.
+// find sets the folder of each group, which exists once the group is built.
 func (t *toolbox) find() error {
 	t.built = map[string]string{}
 	for _, g := range toolGroups() {
@@ -159,7 +160,8 @@ func (t *toolbox) find() error {
 	return nil
 }
 
-// build builds a group into a folder that appears only when it is whole.
+// build builds a group in a temporary folder and renames that to dir, so that dir is never
+// incomplete.
 func (t *toolbox) build(ctx context.Context, g toolGroup, dir string) error {
 	flags, err := t.ldflags(g)
 	if err != nil {
@@ -172,7 +174,7 @@ func (t *toolbox) build(ctx context.Context, g toolGroup, dir string) error {
 	defer os.RemoveAll(tmp)
 	_, err = run(ctx, command{
 		dir: filepath.Join(t.source, g.dir),
-		// The images these programs go into have no C library.
+		// The images that these programs are copied into have no C library.
 		env:  []string{"CGO_ENABLED=0", "GOWORK=off"},
 		argv: []string{"go", "build", "-buildvcs=false", "-ldflags", flags, "-o", tmp + "/", g.pkg},
 	})
@@ -187,13 +189,13 @@ func (t *toolbox) build(ctx context.Context, g toolGroup, dir string) error {
 			return fmt.Errorf("cannot name %s: %w", to, err)
 		}
 	}
-	if err := os.Chmod(tmp, 0o755); err != nil { //nolint:gosec // Programs for everyone.
+	if err := os.Chmod(tmp, 0o755); err != nil { //nolint:gosec // All users may run the programs.
 		return fmt.Errorf("cannot open the build folder: %w", err)
 	}
 	if err := os.Rename(tmp, dir); err != nil {
 		return fmt.Errorf("cannot keep %s: %w", dir, err)
 	}
-	// What is used last goes last, should somebody tidy the cache by age.
+	// The time of the folder is that of the build, in case the cache is cleaned up by age.
 	now := time.Now()
 	_ = os.Chtimes(dir, now, now)
 	return nil
@@ -223,7 +225,7 @@ func (t *toolbox) ldflags(g toolGroup) (string, error) {
 	return strings.Join(flags, " "), nil
 }
 
-// requiredVersion is the version of a module that a go.mod requires.
+// requiredVersion returns the version of a module that a go.mod requires, or "" if it does not.
 func requiredVersion(mod, module string) string {
 	for line := range strings.Lines(mod) {
 		f := strings.Fields(line)
@@ -237,8 +239,8 @@ func requiredVersion(mod, module string) string {
 	return ""
 }
 
-// key changes with everything that a group's programs depend on, so that any
-// clone of the repository finds what another one has built.
+// key returns a digest of all that a group's programs depend on. It does not depend on the clone,
+// so that all clones of the repository share the cache.
 func (t *toolbox) key(g toolGroup) (string, error) {
 	flags, err := t.ldflags(g)
 	if err != nil {
@@ -286,7 +288,7 @@ func toolNames() []string {
 	return out
 }
 
-// toolsCmd is the command of the same name.
+// toolsCmd is the command tools.
 type toolsCmd struct {
 	Name []string `arg:"" help:"Tools to build, for example kubectl, helm, crane, crossplane, crossplane-core."`
 }

@@ -41,8 +41,8 @@ replace example.com/replaced => example.com/other v9.0.0
 	}
 }
 
-// TestToolNames holds that no two groups make a program of the same name: path
-// would find only one.
+// TestToolNames: no two groups build a program of the same name, because path would find only
+// one.
 func TestToolNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range toolNames() {

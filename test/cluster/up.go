@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// upCmd is the command that starts the cluster.
+// upCmd is the command up.
 type upCmd struct{}
 
-// Run starts what does not run. It leaves alone what is well, repairs what is
-// not, and rebuilds a cluster whose control plane or node cannot be repaired.
+// Run starts the processes that do not run and restarts those that are not healthy. It removes a
+// cluster of an earlier run whose control plane or node cannot be repaired, and builds a new one.
 func (*upCmd) Run(ctx context.Context, c *cluster) error {
 	if err := c.preflight(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (*upCmd) Run(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// startNode starts the control plane and the node and waits until pods can run.
+// startNode starts the control plane and the node, and waits until pods can run.
 func (c *cluster) startNode(ctx context.Context) error {
 	if err := c.prepareState(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c *cluster) startNode(ctx context.Context) error {
 	return c.ensureAll(ctx, c.policies())
 }
 
-// processes are all the processes of a cluster, in the order of their start.
+// processes returns all processes of a cluster, in the order in which they are started.
 func (c *cluster) processes() []process {
 	return []process{
 		c.etcd(), c.registry(), c.containerd(), c.apiServer(), c.controllerManager(),
@@ -109,8 +109,8 @@ func (c *cluster) processes() []process {
 	}
 }
 
-// ensureAll sees to several processes at once, a stage each. When one fails
-// nobody waits for the others: some wait for one another.
+// ensureAll calls ensure for several processes at once, a stage each. The first failure cancels
+// the others, because some of them wait for each other.
 func (c *cluster) ensureAll(ctx context.Context, processes ...process) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -118,7 +118,7 @@ func (c *cluster) ensureAll(ctx context.Context, processes ...process) error {
 	for _, p := range processes {
 		wg.Go(func() {
 			if err := stage(p.name, func() (string, error) { return c.ensure(ctx, p) }); err != nil {
-				cancel(err) // the first one counts
+				cancel(err) // later errors are ignored
 			}
 		})
 	}
@@ -126,9 +126,8 @@ func (c *cluster) ensureAll(ctx context.Context, processes ...process) error {
 	return context.Cause(ctx)
 }
 
-// prepareState makes the state folder. After a restart of the machine it drops
-// what containerd and the network plugins remember of containers that are no
-// more.
+// prepareState creates the state folder. After a restart of the machine it removes what
+// containerd and the network plugins have stored about containers that no longer exist.
 func (c *cluster) prepareState() error {
 	for _, dir := range []string{"run", "logs", filepath.Join("registry", "blobs"), "volumes", "kubelet", "kubelet-plugins"} {
 		if err := os.MkdirAll(c.path(dir), 0o755); err != nil {

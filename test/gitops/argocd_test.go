@@ -27,7 +27,8 @@ metadata:
 data:
 `
 
-// TestConfigMap has all kinds, as Argo CD takes them
+// TestConfigMap: the ConfigMap has the health checks and actions of all kinds, in the format that
+// Argo CD reads
 // (https://argo-cd.readthedocs.io/en/stable/operator-manual/health/#custom-health-checks).
 func TestConfigMap(t *testing.T) {
 	var want bytes.Buffer
@@ -72,7 +73,8 @@ func TestConfigMap(t *testing.T) {
 	}
 }
 
-// TestClaimsHealth: claims differ in nothing but that a database can hibernate.
+// TestClaimsHealth: the health checks of the claims' kinds are the same, except that a
+// DatabaseCluster can hibernate.
 func TestClaimsHealth(t *testing.T) {
 	want := read(t, "argocd", "apps.example.com", "WebApp", "health.lua")
 	if diff := cmp.Diff(want, read(t, "argocd", "platform.example.com", "EcommercePlatform", "health.lua")); diff != "" {
@@ -84,7 +86,7 @@ func TestClaimsHealth(t *testing.T) {
 	}
 }
 
-// actions of a kind, as Argo CD's ConfigMap has them.
+// actions are the actions of a kind, in the format of Argo CD's ConfigMap.
 type actions struct {
 	Discovery   string `json:"discovery.lua"`
 	Definitions []struct {
@@ -102,7 +104,7 @@ func actionsOf(t *testing.T, kind string) actions {
 	return a
 }
 
-// offered actions of an object, sorted.
+// offered returns the names of the actions that are offered for an object, sorted.
 func (a actions) offered(t *testing.T, o *unstructured.Unstructured) []string {
 	t.Helper()
 	out, _ := run(t, a.Discovery, o).(map[string]any)
@@ -117,7 +119,7 @@ func (a actions) offered(t *testing.T, o *unstructured.Unstructured) []string {
 	return names
 }
 
-// do an action.
+// do runs an action and returns the changed object.
 func (a actions) do(t *testing.T, name string, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	for _, d := range a.Definitions {
@@ -130,7 +132,8 @@ func (a actions) do(t *testing.T, name string, o *unstructured.Unstructured) *un
 	return nil
 }
 
-// TestActions of each kind: each that is offered changes what it is for.
+// TestActions: each kind offers the expected actions, and an action changes only the field that
+// it is for.
 func TestActions(t *testing.T) {
 	const now = "date !%Y-%m-%dT%XZ"
 	annotation := func(key string) []string { return []string{"metadata", "annotations", key} }
@@ -179,7 +182,7 @@ func TestActions(t *testing.T) {
 			if err != nil || !cmp.Equal(tc.want, v) {
 				t.Errorf("%s\nwant %v at %v, got %v, %v", tc.reason, tc.want, tc.path, v, err)
 			}
-			// It changes nothing else.
+			// The action changes no other field. Empty maps are ignored.
 			unstructured.RemoveNestedField(got.Object, tc.path...)
 			want := &unstructured.Unstructured{Object: fromLuaOf(t, o)}
 			unstructured.RemoveNestedField(want.Object, tc.path...)
@@ -197,7 +200,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// fromLuaOf an object is what a script that changes nothing returns.
+// fromLuaOf returns an object as a script that changes nothing returns it.
 func fromLuaOf(t *testing.T, o *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	out, _ := run(t, "return obj", o).(map[string]any)

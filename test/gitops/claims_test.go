@@ -16,14 +16,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
-// step of a claim's life.
+// step is one step in the life of a claim.
 type step struct {
 	name   string
 	do     func(*functionstest.Crossplane)
 	expect states.Expectation
-	// edited steps begin with a change of the claim's spec.
+	// edited marks a step that begins with a change of the claim's spec.
 	edited bool
-	// serves all the time: it stays Ready in each write.
+	// serves marks a step in which the claim is Ready in each write of its status.
 	serves bool
 }
 
@@ -40,7 +40,7 @@ func edit(value any, path ...string) func(*functionstest.Crossplane) {
 
 func heal(c *functionstest.Crossplane) { c.Heal() }
 
-// set a component's status, whose %v is the generation.
+// set returns a function that sets a component's status. %v in the status is its generation.
 func set(component, status string) func(*functionstest.Crossplane) {
 	return func(c *functionstest.Crossplane) {
 		c.SetStatus(component, fmt.Sprintf(status, functionstest.Get(c.Observed[component], "metadata", "generation").GetNumberValue()))
@@ -53,7 +53,8 @@ func setNested(component, phase, message, ready string) func(*functionstest.Cros
 	}
 }
 
-// lives of claims. What is healed is healed once more, since more appears then.
+// lives are the steps of claims. A step that heals a claim does so more than once, because
+// components appear only once others are healthy.
 var lives = map[string]struct {
 	claim string
 	steps []step
@@ -140,11 +141,11 @@ var lives = map[string]struct {
 	}},
 }
 
-// passes after which a step's state is what it stays.
+// passes is the number of reconciliations after which the state of a step no longer changes.
 const passes = 8
 
-// TestClaims plays the lives of claims, and judges each write of their status: what is
-// seen in the middle of a pass too.
+// TestClaims: in each step of each claim's life the tools judge the claim as expected, also by
+// the writes of its status in the middle of a reconciliation.
 func TestClaims(t *testing.T) {
 	exprs := fluxExpressions(t)
 	var seen []states.State
@@ -160,7 +161,8 @@ func TestClaims(t *testing.T) {
 				}
 				for i := range passes {
 					c.Reconcile()
-					// What appears once others are healthy is healthy too, where the step heals.
+					// Components that appear once others are healthy are healed too, if the step
+					// heals the claim.
 					if s.expect == states.Done && i < passes/2 && c.Phase() != "Running" {
 						c.Heal()
 					}
@@ -184,12 +186,13 @@ func TestClaims(t *testing.T) {
 	states.Compare(t, "testdata/states.yaml", *update, seen)
 }
 
-// watch the writes of a step: what is expected, or that work goes on, and in the first
-// two passes after a change that is no edit what was before.
+// watch returns a function that checks each write of the claim's status in a step. The tools may
+// judge it as expected or as in progress, and in the first two reconciliations after a change
+// that is no edit also as before.
 func watch(t *testing.T, exprs map[string]expressions, s step, before states.Expectation) func(*structpb.Struct) {
 	t.Helper()
 	writes := 0
-	const two = 4 // passes, with two writes each.
+	const two = 4 // the writes of two reconciliations
 	return func(claim *structpb.Struct) {
 		writes++
 		may := []states.Expectation{s.expect, states.Working}
@@ -214,7 +217,8 @@ func watch(t *testing.T, exprs map[string]expressions, s step, before states.Exp
 	}
 }
 
-// others are states that Crossplane alone makes.
+// others returns the states of a claim that only Crossplane or the API server causes: paused and
+// being deleted.
 func others(t *testing.T, name string, c *functionstest.Crossplane) []states.State {
 	t.Helper()
 	claim := functionstest.Unstructured(c.Claim)

@@ -19,7 +19,7 @@ import (
 	"github.com/storeplane/storeplane/internal/xrd"
 )
 
-// documents of a file of the example.
+// documents returns the YAML documents of a file.
 func documents(t *testing.T, path ...string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -42,7 +42,8 @@ func text(t *testing.T, u *unstructured.Unstructured, path ...string) string {
 	return s
 }
 
-// TestExample: what the example repository holds can be applied, and each tool finds it.
+// TestExample: the manifests of the example repository can be applied, and both Flux and Argo CD
+// apply all of its folders.
 func TestExample(t *testing.T) {
 	schemas, err := xrd.Load(apis.Definitions)
 	if err != nil {
@@ -109,7 +110,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestExpressions: there are some for each kind, and no file of the package is left over.
+// TestExpressions: there are expressions for each kind, and no other folder in package/gitops.
 func TestExpressions(t *testing.T) {
 	exprs := fluxExpressions(t)
 	for _, k := range kinds {

@@ -20,7 +20,7 @@ import (
 
 const root = "../../package/gitops"
 
-// kinds that are judged, as Argo CD's folders name them.
+// kinds are the kinds that are tested, named like Argo CD's folders.
 var kinds = []string{
 	"platform.example.com/EcommercePlatform", "apps.example.com/DatabaseCluster", "apps.example.com/WebApp",
 	"backup.example.com/Backup", "backup.example.com/Restore", "config.example.com/AppConfig",
@@ -39,8 +39,8 @@ func read(t testing.TB, path ...string) string {
 	return string(b)
 }
 
-// run a script as Argo CD runs one of its ConfigMap: of the libraries it has tables alone,
-// and two functions of os
+// run runs a script as Argo CD runs one of its ConfigMap: of Lua's libraries only those for
+// tables and packages and the basic functions are loaded, and a simulated os.date
 // (https://github.com/argoproj/argo-cd/blob/37ee0097cf851bc2dd7665fc081bbce61a7e836e/util/lua/lua.go#L139-L203).
 func run(t testing.TB, script string, o *unstructured.Unstructured) any {
 	t.Helper()
@@ -96,7 +96,8 @@ func toLua(l *lua.LState, v any) lua.LValue {
 	panic(fmt.Sprintf("there is no JSON of type %T", v))
 }
 
-// fromLua has a list for a table with one, and no empty maps: Lua has one kind of table.
+// fromLua converts a value of Lua. A table with elements 1 to n becomes a list, and any other
+// table, also an empty one, a map: Lua has one type for both.
 func fromLua(v lua.LValue) any {
 	switch v := v.(type) {
 	case lua.LString:
@@ -121,7 +122,7 @@ func fromLua(v lua.LValue) any {
 	return nil
 }
 
-// argo is the health that Argo CD shows, and its message.
+// argo returns the health that Argo CD shows for an object, and its message.
 func argo(t testing.TB, o *unstructured.Unstructured) (health, message string) {
 	t.Helper()
 	out, _ := run(t, read(t, "argocd", kindOf(o), "health.lua"), o).(map[string]any)
@@ -130,7 +131,7 @@ func argo(t testing.TB, o *unstructured.Unstructured) (health, message string) {
 	return health, message
 }
 
-// expressions of a kind in Flux's words.
+// expressions are the health check expressions of a kind in Flux's format.
 type expressions struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -151,7 +152,7 @@ type kustomization struct {
 	} `json:"spec"`
 }
 
-// fluxExpressions by kind.
+// fluxExpressions returns the shipped expressions by kind.
 func fluxExpressions(t testing.TB) map[string]expressions {
 	t.Helper()
 	var k kustomization
@@ -173,8 +174,8 @@ func fluxExpressions(t testing.TB) map[string]expressions {
 	return out
 }
 
-// flux evaluates a kind's expressions as Flux does. What it cannot evaluate is Unknown,
-// and waited for
+// flux evaluates a kind's expressions as Flux does. An object for which an expression cannot be
+// evaluated is Unknown, and Flux waits for it
 // (https://github.com/fluxcd/pkg/blob/e2cfd1a2d1815a81b3e77ef750e6528282ccccd6/runtime/cel/status_evaluator.go#L78-L139).
 func flux(t testing.TB, e expressions, o *unstructured.Unstructured) status.Status {
 	t.Helper()
@@ -208,7 +209,7 @@ func flux(t testing.TB, e expressions, o *unstructured.Unstructured) status.Stat
 	return status.InProgressStatus
 }
 
-// verdict of each tool.
+// verdict is the status of an object according to each tool.
 type verdict struct {
 	Kstatus, Flux status.Status
 	Argo          string
@@ -221,8 +222,9 @@ func judge(t testing.TB, exprs map[string]expressions, o *unstructured.Unstructu
 	return v
 }
 
-// kubectl tells whether kubectl wait returns for a condition: it has to be about the
-// newest generation, or where it has none of its own the status
+// kubectl reports whether kubectl wait returns for a condition: it must be True and its
+// observedGeneration, or if it has none that of the status, must not be older than the object's
+// generation
 // (https://github.com/kubernetes/kubectl/blob/dee3483a3d6a64c07fdf746caf80af446dee99ac/pkg/cmd/wait/condition.go#L53-L83).
 func kubectl(o *unstructured.Unstructured, typ string) bool {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
@@ -240,7 +242,7 @@ func kubectl(o *unstructured.Unstructured, typ string) bool {
 	return false
 }
 
-// wrong is which tool's verdict none of the expectations allows, or "".
+// wrong names the first tool whose verdict none of the expectations allows, or returns "".
 func (v verdict) wrong(expected ...states.Expectation) string {
 	words := map[states.Expectation]string{
 		states.Done: "Healthy", states.Working: "Progressing", states.Failed: "Degraded",
@@ -249,7 +251,7 @@ func (v verdict) wrong(expected ...states.Expectation) string {
 	var kstatus, flux, argo bool
 	for _, e := range expected {
 		kstatus = kstatus || e.Allows(v.Kstatus)
-		// Flux reads a deletion off kstatus before.
+		// Flux detects a deletion by kstatus before it evaluates expressions.
 		flux = flux || e == states.Deleting || e.Allows(v.Flux)
 		argo = argo || v.Argo == words[e]
 	}

@@ -1,5 +1,6 @@
-// Package gitops judges claims and managed resources as Flux and Argo CD do, by the health
-// checks of package/gitops: never done while work goes on, never in progress at rest.
+// Package gitops tests how Flux, Argo CD and kubectl judge claims and managed resources, by the
+// health checks of package/gitops: never done while work is in progress, and never in progress
+// when none is.
 package gitops
 
 import (
@@ -8,7 +9,7 @@ import (
 	"github.com/storeplane/storeplane/test/gitops/states"
 )
 
-// TestStates judges each golden state of each kind.
+// TestStates: each golden state of each kind is judged as expected, and so are its variants.
 func TestStates(t *testing.T) {
 	exprs := fluxExpressions(t)
 	seen := map[string]int{}
@@ -37,7 +38,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// variants of a state, which are the same for every kind.
+// variants tests variants of a state that are the same for every kind: edited, paused, and
+// without a status.
 func variants(t *testing.T, exprs map[string]expressions, s states.State) {
 	t.Helper()
 	edited := s.Object.DeepCopy()
@@ -52,7 +54,8 @@ func variants(t *testing.T, exprs map[string]expressions, s states.State) {
 	}
 	fresh := s.Object.DeepCopy()
 	delete(fresh.Object, "status")
-	// Only an expression helps before a claim has a status. One of the provider has it.
+	// A new claim has no status, and only the expressions keep it from being judged as done. A
+	// managed resource has one by default, with observedGeneration -1.
 	if v := judge(t, exprs, fresh); s.Expect != states.Deleting && s.Expect != states.Held && (v.Argo != "Progressing" || v.Flux != "Unknown") {
 		t.Errorf("%s %s has no status yet: %v", s.Object.GetKind(), s.Name, v)
 	}

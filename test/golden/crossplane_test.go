@@ -13,7 +13,8 @@ import (
 	"github.com/storeplane/storeplane/internal/render"
 )
 
-// tools of the real render, and the function built from this tree.
+// tools returns the programs of the real render, and the function, which it builds from this
+// tree. It skips the test if Crossplane's programs are not set.
 func tools(t *testing.T) render.Tools {
 	t.Helper()
 	out := render.Tools{CLI: os.Getenv("CROSSPLANE_CLI"), Core: os.Getenv("CROSSPLANE_CORE")}
@@ -27,9 +28,9 @@ func tools(t *testing.T) render.Tools {
 	return out
 }
 
-// TestCrossplaneAgrees proves that what the golden files hold is what
-// Crossplane does: for every example, and every claim that it composes, both
-// with nothing observed and with all of it observed and healthy.
+// TestCrossplaneAgrees: for every example, and every claim that it composes, Crossplane composes
+// what the simulator of the golden files does, both with nothing observed and with everything
+// observed and healthy.
 func TestCrossplaneAgrees(t *testing.T) {
 	tools, r := tools(t), renderer(t)
 	for _, e := range claims(t, r) {
@@ -49,15 +50,15 @@ func TestCrossplaneAgrees(t *testing.T) {
 	}
 }
 
-// fresh is a claim that nothing has been composed of.
+// fresh returns a claim without a status, as if nothing had been composed for it.
 func fresh(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	out := claim.DeepCopy()
 	delete(out.Object, "status")
 	return out
 }
 
-// settled is a claim with its status less the conditions: render appends new
-// ones to those that a claim has, in an order of its own.
+// settled returns a claim without its conditions: render appends new conditions to those of a
+// claim, in another order.
 func settled(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	out := claim.DeepCopy()
 	unstructured.RemoveNestedField(out.Object, "status", "conditions")
@@ -87,8 +88,8 @@ func agree(ctx context.Context, t *testing.T, r *render.Renderer, tools render.T
 	}
 }
 
-// TestCrossplaneRefuses proves that a claim which only the function refuses
-// prints nothing.
+// TestCrossplaneRefuses: nothing is printed for a claim that its definition accepts and the
+// function rejects, and Crossplane and the simulator report the same error.
 func TestCrossplaneRefuses(t *testing.T) {
 	tools, r := tools(t), renderer(t)
 	claim := &unstructured.Unstructured{}

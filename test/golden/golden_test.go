@@ -1,5 +1,5 @@
-// Package golden holds what every example becomes, so that a review of a change
-// shows what it changes for users. Refresh the files with
+// Package golden compares what every example is rendered to with golden files, so that a review
+// of a change shows what it changes for users. Update the files with
 //
 //	go test ./test/golden -update
 //
@@ -45,15 +45,15 @@ func renderer(t testing.TB) *render.Renderer {
 	return &render.Renderer{Schemas: s, Compositions: compositions.Files, Function: functions.New(functions.WithReview())}
 }
 
-// example is a claim of the examples.
+// example is a claim of the examples, with the other objects of its file.
 type example struct {
 	render.Input
 
 	name string
 }
 
-// claims of all examples. What else stands in a claim's file, like an
-// EnvironmentConfig, is in the cluster with it.
+// claims returns the claims of all examples. The other objects in a claim's file, such as an
+// EnvironmentConfig, are in the simulated cluster.
 func claims(t testing.TB, r *render.Renderer) []example {
 	t.Helper()
 	out := make([]example, 0)
@@ -152,7 +152,8 @@ func compare(t *testing.T, path string, got []byte) {
 	}
 }
 
-// checkLeftovers refuses golden files of examples that are no more.
+// checkLeftovers reports golden files whose example no longer exists, and removes them with
+// -update.
 func checkLeftovers(t *testing.T, seen map[string]bool) {
 	t.Helper()
 	err := filepath.WalkDir("testdata", func(path string, e fs.DirEntry, err error) error {

@@ -10,7 +10,8 @@ import (
 	"github.com/storeplane/storeplane/test/gitops/states"
 )
 
-// verdicts of kstatus on each write of each claim of an example, while it converges.
+// verdicts are the statuses that kstatus computes for each write of each claim of an example,
+// while it converges.
 type verdicts map[string][]status.Status
 
 func (v verdicts) see(t *testing.T) func(*unstructured.Unstructured) {
@@ -21,7 +22,7 @@ func (v verdicts) see(t *testing.T) func(*unstructured.Unstructured) {
 	}
 }
 
-// check that each claim is in progress until it is done, once, and never fails.
+// check checks that each claim is in progress until it is current, and changes only once.
 func (v verdicts) check(t *testing.T) {
 	t.Helper()
 	if len(v) == 0 {

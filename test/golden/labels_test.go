@@ -10,14 +10,14 @@ import (
 	"github.com/storeplane/storeplane/internal/render"
 )
 
-// labelsOfAll are on everything that a claim makes, so that one selector shows all
-// of it and each object says what it is.
+// labelsOfAll are on all objects of a claim, so that one selector finds all of them, and the
+// labels of an object identify it.
 var labelsOfAll = []string{
 	"app.kubernetes.io/component", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/name", "app.kubernetes.io/part-of", "platform",
 }
 
-// TestLabels: each object of each example, the pods, Jobs and volume claims that
-// controllers make from it included, can be found by the name of its claim.
+// TestLabels: each object of each example, and the pods, Jobs and PersistentVolumeClaims that
+// controllers create from it, can be found by the name of its claim.
 func TestLabels(t *testing.T) {
 	for _, e := range claims(t, renderer(t)) {
 		t.Run(e.name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestLabels(t *testing.T) {
 			n := 0
 			for _, o := range objects {
 				if o.GetKind() == e.Claim.GetKind() && o.GetName() == e.Claim.GetName() {
-					continue // The claim's own labels are its team's.
+					continue // The team sets the claim's own labels.
 				}
 				for what, labels := range labelled(o) {
 					n++
@@ -56,7 +56,7 @@ func checkLabels(t *testing.T, what string, labels map[string]string, platform s
 	}
 }
 
-// labelled are the labels of an object, and of what controllers make from it.
+// labelled returns the labels of an object, and of what controllers create from it.
 func labelled(o *unstructured.Unstructured) map[string]map[string]string {
 	out := map[string]map[string]string{"The object": o.GetLabels()}
 	spec, _, _ := unstructured.NestedMap(o.Object, "spec")

@@ -16,12 +16,13 @@ import (
 	"github.com/storeplane/storeplane/internal/render"
 )
 
-// podsFile lists the pods of every example as the newest release declares them, or, before the first
-// one, as they were when the file was made. A release writes it anew, with STOREPLANE_RELEASED=1.
+// podsFile lists the pods of every example as the newest release declares them or, before the
+// first release, as they were when the file was created. A release updates it with
+// STOREPLANE_RELEASED=1.
 const podsFile = "testdata/pods.txt"
 
-// podsOf all examples: a hash of the pods that each workload declares, by the claim's kind, its
-// example and the workload.
+// podsOf returns the hash of the pods that each workload of each example declares, by the claim's
+// kind, the example and the workload.
 func podsOf(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*/*/" + convergeFile)
@@ -49,11 +50,12 @@ func podsOf(t *testing.T) map[string]string {
 	return out
 }
 
-// restarts is how an entry of the changelog begins that says whose pods a release replaces.
+// restarts matches the entries of the changelog that announce which pods a release replaces.
 var restarts = regexp.MustCompile(`(?ms)^- \*\*Restarts\*\*.*?(?:^- |\z)`)
 
-// unannounced are the workloads whose pods differ from those of the release before, and of whose
-// claim's kind no entry of a changelog says so. New and removed examples restart nothing.
+// unannounced returns the workloads whose pods differ from those of the previous release, if no
+// such entry of the changelog names the kind of their claim. New and removed examples restart no
+// pods.
 func unannounced(before, now map[string]string, changelog string) []string {
 	said := strings.Join(restarts.FindAllString(changelog, -1), "")
 	var out []string
@@ -66,8 +68,9 @@ func unannounced(before, now map[string]string, changelog string) []string {
 	return out
 }
 
-// TestPods: a release that replaces pods which no user has asked to replace says so. Pods wait for
-// maintenance windows and waves, but where there are none all of them are replaced at once.
+// TestPods: a release that replaces pods without a change by a user announces it in the
+// changelog. Pods wait for maintenance windows and waves, but without these all of them are
+// replaced at once.
 func TestPods(t *testing.T) {
 	now := podsOf(t)
 	if os.Getenv("STOREPLANE_RELEASED") != "" {
@@ -101,12 +104,13 @@ func writePods(t *testing.T, now map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		fmt.Fprintf(b, "%s: %s\n", name, now[name])
 	}
-	if err := os.WriteFile(podsFile, []byte(b.String()), 0o644); err != nil { //nolint:gosec // Everybody may read it.
+	if err := os.WriteFile(podsFile, []byte(b.String()), 0o644); err != nil { //nolint:gosec // It holds no secret.
 		t.Fatal(err)
 	}
 }
 
-// TestUnannounced: what an entry of the changelog has to say.
+// TestUnannounced: a changed workload needs an entry of the changelog that names the kind of its
+// claim.
 func TestUnannounced(t *testing.T) {
 	const web, db = "WebApp webapp/full Deployment/a", "DatabaseCluster database/b StatefulSet/b"
 	before := map[string]string{web: "1", db: "1"}

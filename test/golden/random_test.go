@@ -15,7 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A whole shop takes a tenth of a second. A run by hand can ask for more.
+	// A check of an EcommercePlatform takes a tenth of a second. The flag can be set higher by
+	// hand.
 	if err := flag.Set("rapid.checks", "25"); err != nil {
 		panic(err)
 	}
@@ -23,9 +24,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestAnyClaimConverges draws claims that their definitions accept. Each either
-// gets ready, or is refused in the words of the very claim that was filed: what
-// an intent accepts, the intents that it is made of must accept too.
+// TestAnyClaimConverges: each random claim that its definition accepts either becomes ready, or
+// is rejected itself. No claim that it composes is rejected: what an intent accepts, the intents
+// of its composed claims must accept too.
 func TestAnyClaimConverges(t *testing.T) {
 	r := renderer(t)
 	kinds := map[string]*rapid.Generator[map[string]any]{
@@ -69,7 +70,8 @@ func claimOf(kind string, spec map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// fields draws a map of some of the fields, each by its generator.
+// fields are the generators of an object's fields. draw generates an object with the required
+// fields and some of the others.
 type fields map[string]*rapid.Generator[any]
 
 func (f fields) draw(t *rapid.T, must ...string) map[string]any {
@@ -78,7 +80,7 @@ func (f fields) draw(t *rapid.T, must ...string) map[string]any {
 	for _, k := range must {
 		required[k] = true
 	}
-	// Sorted, so that a failure can be replayed.
+	// The fields are sorted so that a failure can be replayed.
 	for _, k := range sorted(f) {
 		if required[k] || rapid.Bool().Draw(t, "has "+k) {
 			out[k] = f[k].Draw(t, k)

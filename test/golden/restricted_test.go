@@ -13,14 +13,14 @@ import (
 	"github.com/storeplane/storeplane/internal/render"
 )
 
-// templates of pods are at these paths.
+// templates are the paths of the pod templates, by kind.
 var templates = map[string][]string{
 	"Deployment": {"spec", "template"}, "StatefulSet": {"spec", "template"}, "DaemonSet": {"spec", "template"},
 	"Job": {"spec", "template"}, "CronJob": {"spec", "jobTemplate", "spec", "template"},
 }
 
-// TestRestricted holds that a namespace which enforces the restricted pod security
-// standard admits every pod of every example, or the one that the example asks for.
+// TestRestricted: a namespace that enforces the restricted pod security standard, or the standard
+// that the example sets, admits every pod of every example.
 func TestRestricted(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"github.com/storeplane/storeplane/internal/xrd"
 )
 
-// TestStatusDeclares: what the kernel writes into the status of every claim is in its schema, or
-// Crossplane cannot apply the status, and composes the claim no more. Crossplane's own
-// lastHandledReconcileAt is not in the schema that it makes of a definition.
+// TestStatusDeclares: the schema of every claim declares the status fields that the kernel
+// writes. Crossplane could not apply the status otherwise, and would no longer compose the claim.
+// Crossplane's own lastHandledReconcileAt must be declared too, because Crossplane does not add
+// it to the schema.
 func TestStatusDeclares(t *testing.T) {
 	files, err := fs.Glob(apis.Definitions, "*/definition.yaml")
 	if err != nil || len(files) == 0 {

@@ -1,5 +1,5 @@
-// Package pages keeps what documents have of the code up to date: outputs that tests have made,
-// and JSON Schemas.
+// Package pages keeps the parts of documents that are generated from code up to date: outputs
+// recorded by tests, and JSON Schemas.
 package pages
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// Root of the repository, from a package two folders below it.
+// Root is the root of the repository, seen from a package two folders below it.
 const Root = "../.."
 
 var recording = regexp.MustCompile("(?s)<!-- ([a-z/]+/testdata/[a-z-]+\\.txt) -->\n```\n.*?```\n")
 
-// Recordings of a page are those of the golden files that it names in comments before them. With
-// update they become so.
+// Recordings checks that the recorded outputs in a page equal the golden files that the comments
+// before them name. With update it writes them to the page instead.
 func Recordings(t *testing.T, page string, update bool) {
 	t.Helper()
 	was, err := os.ReadFile(filepath.Join(Root, page))
@@ -40,21 +40,21 @@ func Recordings(t *testing.T, page string, update bool) {
 	keep(t, page, was, got, update)
 }
 
-// A Schema of JSON that a command prints.
+// A Schema describes JSON that a command prints.
 type Schema struct {
-	// Of is a pointer to the type, and Dir the folder of its package from the root.
+	// Of is a pointer to the Go type, and Dir is the folder of its package, relative to the root.
 	Of  any
 	Dir string
 
-	// APIVersion and Kind of the JSON, and Title of the page.
+	// APIVersion and Kind form the ID of the schema, and Title is its title.
 	APIVersion, Kind, Title string
 
-	// Enums are the values of types of texts.
+	// Enums are the allowed values of string types.
 	Enums map[reflect.Type][]any
 }
 
-// Schemas are pages that are the JSON Schemas of types, with their comments. With update they
-// become so.
+// Schemas checks that a page is the JSON Schema of a type, with descriptions from the comments of
+// its fields. With update it writes the page instead.
 func Schemas(t *testing.T, page string, s Schema, update bool) {
 	t.Helper()
 	r := &jsonschema.Reflector{

@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// account of the provider where Crossplane runs it.
+// account is the provider's user name when Crossplane runs it.
 const account = "system:serviceaccount:crossplane-system:storeplane-provider"
 
-// Install the provider's definitions, its rights and their limits, of the repository
-// at root, for the user Provider: what package/install says, and what Crossplane
-// gives to each provider.
+// Install applies the provider's definitions, ClusterRole and admission policies of the
+// repository at root, and grants the user Provider the rights that package/install declares and
+// those that Crossplane grants each provider.
 func Install(ctx context.Context, c client.Client, root string) error {
 	files, err := filepath.Glob(filepath.Join(root, "package/provider/crds/*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -71,7 +71,8 @@ func Install(ctx context.Context, c client.Client, root string) error {
 	return nil
 }
 
-// limit the provider by its admission policies, of a file.
+// limit applies the provider's admission policies from a file, for the user Provider instead of
+// the service account.
 func limit(ctx context.Context, c client.Client, file string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -80,8 +81,8 @@ func limit(ctx context.Context, c client.Client, file string) error {
 	return apply(ctx, c, file, bytes.ReplaceAll(b, []byte(account), []byte(Provider)))
 }
 
-// Create what is not there yet. The roles that the API server makes for itself
-// come a moment after it is ready.
+// Create creates an object unless it exists. It retries while it is forbidden, because the API
+// server creates its default roles shortly after it is ready.
 func Create(ctx context.Context, c client.Client, o client.Object) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
@@ -94,8 +95,8 @@ func Create(ctx context.Context, c client.Client, o client.Object) error {
 	return nil
 }
 
-// AwaitServed waits until the kind of a definition is served. That is some time
-// after it is established.
+// AwaitServed waits until the kind of a definition is served, which is some time after the
+// definition is established.
 func AwaitServed(ctx context.Context, c client.Client, crd *extv1.CustomResourceDefinition) error {
 	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 	var last error
@@ -109,7 +110,7 @@ func AwaitServed(ctx context.Context, c client.Client, crd *extv1.CustomResource
 	return nil
 }
 
-// Apply each object of a file.
+// Apply creates each object of a file unless it exists.
 func Apply(ctx context.Context, c client.Client, file string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -118,7 +119,7 @@ func Apply(ctx context.Context, c client.Client, file string) error {
 	return apply(ctx, c, file, b)
 }
 
-// apply the content of a file.
+// apply creates each object in the content of a file unless it exists.
 func apply(ctx context.Context, c client.Client, file string, content []byte) error {
 	for d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096); ; {
 		u := &unstructured.Unstructured{}

@@ -1,9 +1,8 @@
-// Package plane starts a Kubernetes control plane of its own: controller-runtime's
-// envtest with the programs of the embedded cluster, and the controllers if they are
-// wanted, as processes of this machine on ports of the loopback interface. There is no
-// node, so no pod ever runs: a test that needs one to be ready writes that into its status.
-// It is there for tests and measurements that need the API server's own answers and not a
-// cluster. KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT=true has its programs print what they log.
+// Package plane starts a private Kubernetes control plane: controller-runtime's envtest with the
+// programs of the embedded cluster, and optionally the controllers, as processes of this machine
+// that listen on the loopback interface. There is no node, so no pod ever runs: a test that needs
+// a ready pod writes its status. It is for tests and measurements that need a real API server but
+// no cluster. With KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT=true the programs print their logs.
 package plane
 
 import (
@@ -20,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// ErrNoBinaries says that the programs are not on this machine. `make up` and
-// `make e2e` build them.
+// ErrNoBinaries is returned if the programs are not on this machine. `make up` and `make e2e`
+// build them.
 var ErrNoBinaries = errors.New("the control plane's programs are not there: make up builds them")
 
 // Plane is a running control plane.
@@ -32,25 +31,26 @@ type Plane struct {
 	controllers *exec.Cmd
 }
 
-// Users of a plane.
+// The users of a plane.
 const (
-	// Admin may do everything.
+	// Admin is in the group system:masters, which has all rights.
 	Admin = "admin"
-	// Provider may do what its roles let it.
+	// Provider has only the rights that roles grant it.
 	Provider = "provider"
 )
 
-// patience with an API server that starts.
+// patience is the timeout for operations while the API server starts.
 const patience = 2 * time.Minute
 
-// Start a plane whose state is in dir, with the controllers if they are wanted.
+// Start starts a plane whose state is in dir, with the controllers of Kubernetes if controllers
+// is set. It returns ErrNoBinaries if the programs are missing.
 func Start(ctx context.Context, dir string, controllers bool) (*Plane, error) {
 	apiserver, etcd := program("kubernetes", "kube-apiserver"), program("etcd", "etcd")
 	if apiserver == "" || etcd == "" {
 		return nil, ErrNoBinaries
 	}
 	p := &Plane{dir: dir, users: map[string]*envtest.AuthenticatedUser{}}
-	// They are stopped by being killed at once: nobody will read their state again.
+	// The programs are killed at once, because their state is not used again.
 	p.env = &envtest.Environment{ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: time.Nanosecond}
 	p.env.ControlPlane.Etcd = &envtest.Etcd{Path: p.path("etcd")}
 	server := p.env.ControlPlane.GetAPIServer()
@@ -66,7 +66,7 @@ func Start(ctx context.Context, dir string, controllers bool) (*Plane, error) {
 	return p, nil
 }
 
-// program of a tool that test/cluster has built.
+// program returns the path of a program that test/cluster has built, or "".
 func program(tool, name string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -81,8 +81,8 @@ func program(tool, name string) string {
 
 func (p *Plane) path(name string) string { return filepath.Join(p.dir, name) }
 
-// tie a program to this process, however that ends: envtest would leave it behind where a
-// test is interrupted or takes too long.
+// tie writes a script that runs a program such that it is killed when this process ends for any
+// reason: envtest would leave it running if a test is interrupted or times out.
 func (p *Plane) tie(program string) error {
 	script := fmt.Appendf(nil, "#!/bin/sh\nexec setpriv --pdeathsig KILL %q \"$@\"\n", program)
 	if err := os.WriteFile(p.path(filepath.Base(program)), script, 0o700); err != nil {
@@ -119,10 +119,10 @@ func (p *Plane) start(ctx context.Context, controllers bool) error {
 	return nil
 }
 
-// Config of a client of a user, which is not throttled.
+// Config returns a configuration for clients of a user, without rate limits.
 func (p *Plane) Config(user string) *rest.Config { return rest.CopyConfig(p.users[user].Config()) }
 
-// Kubeconfig of a user: the path of a file.
+// Kubeconfig writes a kubeconfig of a user and returns its path.
 func (p *Plane) Kubeconfig(user string) (string, error) {
 	content, err := p.users[user].KubeConfig()
 	if err != nil {
@@ -135,12 +135,12 @@ func (p *Plane) Kubeconfig(user string) (string, error) {
 	return path, nil
 }
 
-// Stop the plane.
+// Stop stops the plane.
 func (p *Plane) Stop() {
 	if p.controllers != nil {
 		_ = p.controllers.Process.Kill()
 		_ = p.controllers.Wait()
 	}
-	// It says that they did not stop by themselves.
+	// The error is that the programs did not stop by themselves.
 	_ = p.env.Stop()
 }

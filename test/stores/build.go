@@ -13,14 +13,14 @@ import (
 	"runtime"
 )
 
-// builder of programs, which are kept by what they are made of, so that every
-// clone of the repository finds them.
+// builder builds programs and caches them under a digest of their inputs, so that all clones of
+// the repository share the cache.
 type builder struct {
 	stores string // test/stores
 	cache  string
 }
 
-// ensure that a program is there, and return its path.
+// ensure builds a program unless it is cached, and returns its path.
 func (b builder) ensure(ctx context.Context, name string) (string, error) {
 	p, err := find(name)
 	if err != nil {
@@ -38,7 +38,8 @@ func (b builder) ensure(ctx context.Context, name string) (string, error) {
 	if err := os.MkdirAll(b.cache, 0o755); err != nil {
 		return "", fmt.Errorf("cannot make the cache folder: %w", err)
 	}
-	// It appears only when it is whole. Of two that build the same, one wins.
+	// The folder is renamed once it is complete. If two processes build the same program, one of
+	// the results is kept.
 	tmp, err := os.MkdirTemp(b.cache, ".building-")
 	if err != nil {
 		return "", fmt.Errorf("cannot make a build folder: %w", err)
@@ -48,7 +49,7 @@ func (b builder) ensure(ctx context.Context, name string) (string, error) {
 	if err := b.build(ctx, p, tmp); err != nil {
 		return "", fmt.Errorf("cannot build %s: %w", name, err)
 	}
-	if err := os.Chmod(tmp, 0o755); err != nil { //nolint:gosec // Programs for everyone.
+	if err := os.Chmod(tmp, 0o755); err != nil { //nolint:gosec // All users may run the programs.
 		return "", fmt.Errorf("cannot open the build folder: %w", err)
 	}
 	if err := os.Rename(tmp, dir); err != nil {
@@ -72,15 +73,15 @@ func (b builder) build(ctx context.Context, p program, dir string) error {
 		defer os.RemoveAll(own)
 		source = own
 	}
-	// The images that these programs go into have no C library.
+	// The images that these programs are copied into have no C library.
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", filepath.Join(dir, p.path), p.pkg)
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	return quietly(cmd)
 }
 
-// copyModule copies a module, at the version that is pinned, to where the file
-// with its version can be laid beside its sources.
+// copyModule copies a module, at its pinned version, to a writable folder, and adds the file with
+// its version.
 func (b builder) copyModule(ctx context.Context, p program) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", p.versioned)
 	cmd.Dir = filepath.Join(b.stores, p.module)
@@ -102,7 +103,7 @@ func (b builder) copyModule(ctx context.Context, p program) (string, error) {
 	return tmp, os.WriteFile(filepath.Join(tmp, "build", "version", "version.txt"), []byte(m.Version+"\n"), 0o644)
 }
 
-// copyTree copies files to where they can be added to: the cache of modules is
+// copyTree copies files to a folder in which files can be added, because the module cache is
 // read-only.
 func copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -124,7 +125,7 @@ func copyTree(to, from string) error {
 	})
 }
 
-// install with npm exactly what the lock file says, and run nothing of it.
+// install installs with npm exactly the packages of the lock file, without running their scripts.
 func (b builder) install(ctx context.Context, p program, dir string) error {
 	for _, name := range p.pins() {
 		raw, err := os.ReadFile(filepath.Join(b.stores, p.module, name))
@@ -140,7 +141,7 @@ func (b builder) install(ctx context.Context, p program, dir string) error {
 	return quietly(cmd)
 }
 
-// quietly runs a command, of whose output only a failure's is told.
+// quietly runs a command. The error of a failure contains its output.
 func quietly(cmd *exec.Cmd) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", cmd.Args[0], err, out)
@@ -148,7 +149,7 @@ func quietly(cmd *exec.Cmd) error {
 	return nil
 }
 
-// key changes with everything that a program is made of.
+// key returns a digest of all inputs of a program.
 func (b builder) key(p program) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH)

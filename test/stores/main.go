@@ -1,18 +1,18 @@
-// Command stores builds the servers that tests talk to, unless they are cached,
+// Command stores builds the named servers and tools for tests, unless they are cached,
 // and prints the path of each as a line:
 //
 //	versitygw        an S3 server
 //	fake-gcs-server  a server of Google's Cloud Storage
 //	azurite          a server of Azure's Blob Storage, which needs node
 //	ferretdb         a server that speaks MongoDB's protocol
-//	mongodump        and mongorestore, MongoDB's own tools
+//	mongodump        a tool of MongoDB, as is mongorestore
 //	traefik          an ingress controller
-//	data             what fills databases and compares them, in data/
+//	data             a command that fills databases and compares them, in data/
 //
 // Usage, from the repository's root: go -C test/stores run . NAME…
 //
-// The first three stand in for what nobody runs at home; the next three are what
-// the image backup:mongodb holds; traefik is what a cluster has of its own.
+// The first three replace cloud services, the next three are in the image
+// backup:mongodb, and traefik replaces the ingress controller that a cluster has.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "stores:", err)
-		os.Exit(1) //nolint:gocritic // Nothing is left to stop.
+		os.Exit(1) //nolint:gocritic // The deferred stop is not needed.
 	}
 }
 

@@ -7,30 +7,31 @@ import (
 	"strings"
 )
 
-// program that tests need.
+// program is a program that tests need.
 type program struct {
-	// module that builds it, seen from here.
+	// module is the folder of the Go module or npm package that builds it, relative to
+	// test/stores.
 	module string
 
-	// pkg of the module, or "" for what npm installs.
+	// pkg is the Go package in the module, or "" for what npm installs.
 	pkg string
 
-	// path of the program in the folder that it is kept in.
+	// path is the path of the program in its cache folder.
 	path string
 
-	// versioned is the module that has to be built by itself, since its program
-	// will not run unless a file beside its sources says which version it is.
+	// versioned is the module that must be built from a copy, because its program only runs if a
+	// file beside its sources contains its version.
 	versioned string
 }
 
 const (
-	// ourModule pins the stores.
+	// ourModule pins the versions of the stores.
 	ourModule = "."
-	// imageModule pins what the image backup:mongodb holds too.
+	// imageModule pins the versions of programs that the image backup:mongodb contains too.
 	imageModule = "../../package/images/backup/tools"
-	// traefikModule pins traefik and all that it needs, which is a lot.
+	// traefikModule pins traefik and its many dependencies.
 	traefikModule = "traefik"
-	// azuriteModule pins Azurite and all that it needs.
+	// azuriteModule pins Azurite and its dependencies.
 	azuriteModule = "azurite"
 )
 
@@ -54,7 +55,7 @@ func find(name string) (program, error) {
 	return p, nil
 }
 
-// pins are the files that say what a program is made of, as patterns.
+// pins returns the patterns of the files that determine a program's build.
 func (p program) pins() []string {
 	switch {
 	case p.pkg == "":

@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// known is what the marker of a reason may name.
+// known are the names that the marker of a reason may contain.
 type known struct{ kinds, conditions, fields map[string]bool }
 
-// TestMarkers: the line +storeplane:of= of each reason names kinds, types of conditions and fields
-// that exist, since docs/reasons.md repeats it.
+// TestMarkers: the line +storeplane:of= of each reason names kinds, condition types and fields
+// that exist, because docs/reasons.md repeats it.
 func TestMarkers(t *testing.T) {
-	// The type of Crossplane's own condition is a constant of its module.
+	// Ready is a constant of Crossplane's module, which is not parsed.
 	k := known{kinds: map[string]bool{"every claim": true}, conditions: map[string]bool{"Ready": true}, fields: map[string]bool{}}
 	var markers []string
 	for _, dir := range []string{"apis", "functions", "internal"} {
@@ -55,7 +55,7 @@ func TestMarkers(t *testing.T) {
 	}
 }
 
-// markersOf a comment, without their prefix.
+// markersOf returns the markers in a comment, without their prefix.
 func markersOf(comment string) []string {
 	var out []string
 	for line := range strings.SplitSeq(comment, "\n") {
@@ -66,10 +66,10 @@ func markersOf(comment string) []string {
 	return out
 }
 
-// conditionName is how constants of the types of conditions are called.
+// conditionName matches the names of constants that are condition types.
 var conditionName = regexp.MustCompile(`^([cC]ondition|[tT]ype)[A-Z]`)
 
-// learn the kinds, the types of conditions and the fields that a file declares.
+// learn adds the kinds, condition types and fields that a file declares.
 func (k known) learn(f *ast.File, api bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -95,7 +95,8 @@ func (k known) learn(f *ast.File, api bool) {
 	})
 }
 
-// unknown names of a marker like "AppConfig, WebApp: Ready, status.atProvider.failed, event".
+// unknown returns the names that do not exist, of a marker like "AppConfig, WebApp: Ready,
+// status.atProvider.failed, event".
 func (k known) unknown(marker string) []string {
 	kinds, places, _ := strings.Cut(marker, ": ")
 	var out []string

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReasonsAreListed: docs/reasons.md has a row of each constant.
+// TestReasonsAreListed: docs/reasons.md has a row for each constant.
 func TestReasonsAreListed(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "reasons.md"))
 	if err != nil {
@@ -48,7 +48,8 @@ func TestReasonsAreListed(t *testing.T) {
 	}
 }
 
-// TestReasonsAreConstants: programs write no reason that is not listed.
+// TestReasonsAreConstants: programs write no reason as a literal, but only constants, which are
+// listed.
 func TestReasonsAreConstants(t *testing.T) {
 	packages := map[string]map[string]*ast.File{}
 	files := token.NewFileSet()
@@ -79,26 +80,29 @@ func TestReasonsAreConstants(t *testing.T) {
 	}
 }
 
-// isExempt tells whether a file lists reasons, or simulates the conditions of other programs.
+// isExempt reports whether a file declares the reasons, or simulates the conditions of other
+// programs.
 func isExempt(path string) bool {
 	return filepath.Base(path) == "reasons.go" && strings.HasPrefix(path, filepath.Join(root, "apis")) ||
 		filepath.Dir(path) == filepath.Join(root, "internal", "converge") ||
 		filepath.Dir(path) == filepath.Join(root, "functions", "functionstest")
 }
 
-// called is how what is a reason is called: of a condition, an event, a refusal, a failure.
+// called matches the names of fields, parameters and types that are reasons.
 var called = regexp.MustCompile(`^([rR]eason|ConditionReason)$`)
 
-// word that a reason is, unlike a message at the same place of another function, and one that is
-// written as JSON.
+// word matches a reason, but no message that another function takes at the same position. encoded
+// matches a reason in JSON.
 var (
 	word    = regexp.MustCompile(`^\w+$`)
 	encoded = regexp.MustCompile(`"reason": ?"\w`)
 )
 
-// literals are the strings of a package's files that are used as reasons, in their order.
+// literals returns the string literals that a package's files use as reasons, in the order of
+// their positions.
 func literals(files map[string]*ast.File) []*ast.BasicLit {
-	// The functions of the package that take a reason, and its structs that have one, by its place.
+	// The position of the reason, by the name of a function that takes one or of a struct that
+	// has one.
 	places := map[string]int{"Normal": 0, "Warning": 0, "Reason": 0, "ConditionReason": 0, "WithReason": 0}
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -175,7 +179,7 @@ func literals(files map[string]*ast.File) []*ast.BasicLit {
 	return slices.Compact(out)
 }
 
-// place of what is called a reason among parameters or fields, or -1.
+// place returns the position of the reason among parameters or fields, or -1.
 func place(fields *ast.FieldList) int {
 	i := 0
 	for _, f := range fields.List {
@@ -189,7 +193,7 @@ func place(fields *ast.FieldList) int {
 	return -1
 }
 
-// pair is the types of a map's keys and values, or of a slice's elements.
+// pair holds the types of a map's keys and values, or of a slice's elements.
 type pair struct{ key, value ast.Expr }
 
 func elements(t ast.Expr) *pair {
@@ -203,7 +207,8 @@ func elements(t ast.Expr) *pair {
 	}
 }
 
-// returned are the strings that a function with a type of reasons as its first result returns.
+// returned returns the string literals that a function returns as its first result, if that is a
+// type of reasons.
 func returned(f *ast.FuncDecl) []*ast.BasicLit {
 	if f.Body == nil || f.Type.Results == nil || !isCalled(f.Type.Results.List[0].Type) {
 		return nil
@@ -222,7 +227,7 @@ func returned(f *ast.FuncDecl) []*ast.BasicLit {
 
 func isCalled(e ast.Expr) bool { return called.MatchString(nameOf(e)) }
 
-// nameOf an identifier, or of what is selected.
+// nameOf returns the name of an identifier, or of the selected field or function, or "".
 func nameOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -234,7 +239,7 @@ func nameOf(e ast.Expr) string {
 	}
 }
 
-// text of a string literal.
+// text returns the value of a string literal, or false for another expression.
 func text(e ast.Expr) (string, bool) {
 	l, ok := e.(*ast.BasicLit)
 	if !ok || l.Kind != token.STRING {

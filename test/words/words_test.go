@@ -1,5 +1,5 @@
-// Package words tests that messages, fields and pages are written in the words of the field
-// (docs/glossary.md), and name no person where a program acts.
+// Package words tests that messages, API fields and pages use the terms of docs/glossary.md, and
+// do not describe programs as persons.
 package words
 
 import (
@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// avoided words, and what is written instead.
+// avoided are the words that are not used, with what to write instead.
 var avoided = []struct {
 	words   *regexp.Regexp
 	instead string
@@ -42,7 +42,8 @@ var avoided = []struct {
 
 const root = "../.."
 
-// TestMessages: what programs print, and what the API's fields say of themselves.
+// TestMessages: what programs print, and the comments of the API's fields, contain no avoided
+// words.
 func TestMessages(t *testing.T) {
 	for _, dir := range []string{"apis", "cmd", "functions", "internal"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
@@ -75,7 +76,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestPages: what is read, but for what has been and for the terms that are not used.
+// TestPages: the pages of the documentation contain no avoided words.
 func TestPages(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil || len(pages) == 0 {
@@ -95,7 +96,7 @@ func TestPages(t *testing.T) {
 
 func check(t *testing.T, where, text string) {
 	t.Helper()
-	// A word alone is a name, and one of Crossplane's fields has a comment of its own.
+	// A single word is a name, and the comment of one of Crossplane's fields is not ours.
 	if !strings.Contains(text, " ") || strings.Contains(text, "ObservedGeneration is the latest metadata.generation") {
 		return
 	}

@@ -85,7 +85,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestServeEnds: a server that is told to stop answers what is under way.
+// TestServeEnds: a server that is stopped answers the requests in progress.
 func TestServeEnds(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,14 +1,12 @@
-// Command appconfig measures how the provider rolls configuration out: 200
-// workloads of one AppConfig, and 1,000 AppConfigs with 5,000 workloads. It starts
-// an API server of its own and the provider as it is shipped, counts each request
-// between the two, and plays the controllers of Deployments: these have no pods,
-// so that what is measured is the provider.
+// Command appconfig measures how the provider rolls configuration out: to 200 workloads of one
+// AppConfig, and to 5,000 workloads of 1,000 AppConfigs. It starts its own API server and the
+// provider as it is shipped, counts the requests between the two, and simulates the Deployment
+// controller. The Deployments have no pods, so that only the provider is measured.
 //
-// Beside it the published method of Stakater Reloader is measured with the same
-// edits: for each event it lists the kinds of workloads of the namespace, and
-// updates each one that refers to what has changed
-// (https://github.com/stakater/Reloader, internal/pkg/handler). It is played here;
-// Reloader itself is not run.
+// For comparison it measures the published method of Stakater Reloader with the same edits: for
+// each event it lists the workload kinds in the namespace, and updates each workload that refers
+// to the changed object (https://github.com/stakater/Reloader, internal/pkg/handler). The method
+// is simulated here; Reloader itself is not run.
 //
 //	make bench-appconfig
 package main
@@ -33,7 +31,7 @@ type cli struct {
 	Keep       bool   `help:"Say where the logs are, and leave them behind."`
 }
 
-// Run all measurements.
+// Run runs all measurements.
 func (c *cli) Run(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "bench-appconfig-")
 	if err != nil {

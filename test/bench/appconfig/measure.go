@@ -16,14 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Targets of the issue.
+// The targets: writes for each workload, MiB of memory of the provider, and the time from an edit
+// to the first workload.
 const (
 	mostWrites  = 2.0
 	mostMemory  = 256.0
 	mostLatency = time.Second
 )
 
-// tell a figure, and whether it meets its target.
+// tell prints a figure, marked as MISSED unless ok.
 func tell(what, figure string, ok bool) {
 	verdict := ""
 	if !ok {
@@ -32,7 +33,7 @@ func tell(what, figure string, ok bool) {
 	fmt.Printf("  %-46s %s%s\n", what, figure, verdict)
 }
 
-// one AppConfig with many workloads, and one change.
+// one measures one change of an AppConfig with many workloads.
 func (b *bench) one(ctx context.Context) error {
 	const ns, app = "one", "big"
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}}
@@ -49,8 +50,8 @@ func (b *bench) one(ctx context.Context) error {
 	if err := b.until(ctx, "the first rollout has ended", func() bool { return b.ready(ctx) == 1 }); err != nil {
 		return err
 	}
-	// What goes on without a change is no part of it, and the next one starts at
-	// once.
+	// The counts start once the requests of the first rollout are over, and late enough that the
+	// next change is rolled out at once.
 	if err := pause(ctx, spacing); err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (b *bench) one(ctx context.Context) error {
 	return nil
 }
 
-// spacing of changes that are rolled out at once.
+// spacing is the time between two changes after which the second one is rolled out at once.
 const spacing = 31 * time.Second
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -104,7 +105,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// storm of twenty edits in ten seconds, and the same by Reloader's method.
+// storm measures twenty edits in ten seconds, and the same edits with Reloader's method.
 func (b *bench) storm(ctx context.Context) error {
 	const ns, app, edits = "one", "big", 20
 	if err := pause(ctx, spacing); err != nil {
@@ -136,7 +137,7 @@ func (b *bench) storm(ctx context.Context) error {
 	return nil
 }
 
-// fleet of AppConfigs: memory of the provider, and latency of edits.
+// fleet measures many AppConfigs: the provider's memory, and the latency of edits.
 func (b *bench) fleet(ctx context.Context) error {
 	var namespaces, objects []client.Object
 	for i := range b.cli.Namespaces {
@@ -176,12 +177,12 @@ func (b *bench) member(i int) (namespace, app string) {
 	return fleetNamespace(i % b.cli.Namespaces), fmt.Sprintf("app-%d", i)
 }
 
-// latency from edits of AppConfigs, of which each is edited once, to the first
-// workload that is changed.
+// latency measures the time from an edit of an AppConfig to the first workload that is changed.
+// No AppConfig is edited twice.
 func (b *bench) latency(ctx context.Context) error {
 	b.proxy.reset()
 	var all []time.Duration
-	for n, i := range rand.Perm(b.cli.AppConfigs)[:min(b.cli.Edits, b.cli.AppConfigs)] { //nolint:gosec // Nothing depends on who can guess it.
+	for n, i := range rand.Perm(b.cli.AppConfigs)[:min(b.cli.Edits, b.cli.AppConfigs)] { //nolint:gosec // The order need not be unpredictable.
 		ns, app := b.member(i)
 		began, bundle, err := b.edit(ctx, ns, app, fmt.Sprintf("edit %d", n))
 		if err != nil {
@@ -213,7 +214,7 @@ func (b *bench) latency(ctx context.Context) error {
 	return nil
 }
 
-// memory of the provider, as the kernel counts it.
+// memory prints the provider's resident memory, now and at most, as the kernel reports it.
 func (b *bench) memory() error {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", b.provider.Process.Pid))
 	if err != nil {
@@ -235,7 +236,8 @@ func (b *bench) memory() error {
 	return nil
 }
 
-// restart of the provider: nothing is changed, and an edit is not kept waiting.
+// restart measures a restart of the provider after an edit that it has missed: only that edit's
+// workloads may be written, and the time until the first one is changed is printed.
 func (b *bench) restart(ctx context.Context) error {
 	b.halt()
 	b.proxy.reset()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// proxy between a client and the API server, which counts requests.
+// proxy is an HTTP proxy between a client and the API server that counts requests.
 type proxy struct {
 	address string
 	server  *http.Server
@@ -23,7 +23,8 @@ type proxy struct {
 	count map[string]int
 }
 
-// request of a client: a verb, a resource, and whether it is over all namespaces.
+// request returns the verb and the resource of a client's request, for example "patch
+// deployments". A list over all namespaces has the verb "list everywhere".
 func request(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	everywhere := true
@@ -49,7 +50,7 @@ func request(r *http.Request) string {
 	return verb + " " + resource
 }
 
-// newProxy to an API server, as one of its users.
+// newProxy starts a proxy to an API server, which it authenticates to as the user of cfg.
 func newProxy(ctx context.Context, cfg *rest.Config) (*proxy, error) {
 	target, err := url.Parse(cfg.Host)
 	if err != nil {
@@ -79,7 +80,7 @@ func newProxy(ctx context.Context, cfg *rest.Config) (*proxy, error) {
 	return p, nil
 }
 
-// reset the counts, and return what they were.
+// reset sets the counts to zero and returns the previous ones.
 func (p *proxy) reset() counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,10 +89,10 @@ func (p *proxy) reset() counts {
 	return out
 }
 
-// counts of requests.
+// counts are numbers of requests, by what request returns.
 type counts map[string]int
 
-// of requests that begin with one of some words.
+// of returns the number of requests that begin with one of the words.
 func (c counts) of(words ...string) int {
 	n := 0
 	for k, v := range c {
@@ -102,7 +103,7 @@ func (c counts) of(words ...string) int {
 	return n
 }
 
-// writes of all kinds.
+// writes returns the number of writes of all kinds.
 func (c counts) writes() int { return c.of("post ", "put ", "patch ", "delete ") }
 
 func (c counts) String() string {

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // It is the method that is measured.
+	"crypto/sha1" //nolint:gosec // The measured method uses SHA-1.
 	"encoding/hex"
 	"fmt"
 
@@ -15,10 +15,10 @@ import (
 	"github.com/storeplane/storeplane/test/plane"
 )
 
-// reload plays Reloader's published method for a number of edits of one ConfigMap
-// that all Deployments of a namespace refer to: each event lists the kinds of
-// workloads, and updates those that refer to what has changed, by a variable with
-// its hash.
+// reload simulates Reloader's published method for a number of edits of one ConfigMap to which
+// all Deployments of a namespace refer, and returns the requests. For each event the method lists
+// the workload kinds, and updates the workloads that refer to the changed object by setting a
+// variable to its hash.
 func (b *bench) reload(ctx context.Context, namespace string, edits int) (counts, error) {
 	p, err := newProxy(ctx, b.plane.Config(plane.Admin))
 	if err != nil {
@@ -31,7 +31,7 @@ func (b *bench) reload(ctx context.Context, namespace string, edits int) (counts
 	}
 	p.reset()
 	for i := range edits {
-		sum := sha1.Sum([]byte{byte(i)}) //nolint:gosec // It is the method that is measured.
+		sum := sha1.Sum([]byte{byte(i)}) //nolint:gosec // The measured method uses SHA-1.
 		if err := reloadOnce(ctx, c, namespace, hex.EncodeToString(sum[:])); err != nil {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func reloadOnce(ctx context.Context, c client.Client, namespace, hash string) er
 		}
 		env[n].Value = hash
 		d.Spec.Template.Spec.Containers[0].Env = env
-		// A conflict is tried again by Reloader, and not counted here.
+		// Reloader retries a conflict. Its retries are not counted here.
 		if err := c.Update(ctx, d); client.IgnoreNotFound(err) != nil {
 			continue
 		}

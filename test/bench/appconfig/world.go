@@ -28,7 +28,7 @@ import (
 	"github.com/storeplane/storeplane/test/plane"
 )
 
-// bench is the API server, what is in it, and the provider.
+// bench is the API server, its objects, and the provider.
 type bench struct {
 	cli *cli
 	dir string
@@ -40,10 +40,9 @@ type bench struct {
 	cancel   context.CancelFunc
 
 	mu sync.Mutex
-	// patched is when a Deployment was first seen with a bundle, by namespace,
-	// name and bundle.
+	// patched is when a Deployment was first observed with a bundle, by "namespace/name/bundle".
 	patched map[string]time.Time
-	// news tells of each.
+	// news receives a value when an entry was added to patched.
 	news chan struct{}
 }
 
@@ -79,7 +78,7 @@ func (b *bench) start(ctx context.Context) error {
 	return b.run()
 }
 
-// run the provider, as it is shipped.
+// run starts the provider as it is shipped, with the proxy as its API server.
 func (b *bench) run() error {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["proxy"] = &clientcmdapi.Cluster{Server: b.proxy.address}
@@ -94,7 +93,7 @@ func (b *bench) run() error {
 		return fmt.Errorf("cannot make a log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	b.provider = exec.Command(filepath.Join(b.dir, "provider"), "--no-leader-election", "--metrics-address=0", "--health-address=0") //nolint:noctx // It is stopped by stop.
+	b.provider = exec.Command(filepath.Join(b.dir, "provider"), "--no-leader-election", "--metrics-address=0", "--health-address=0") //nolint:noctx // halt kills it.
 	b.provider.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	b.provider.Stdout, b.provider.Stderr = log, log
 	b.provider.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -122,10 +121,11 @@ func (b *bench) stop() {
 	}
 }
 
-// queue of Deployments whose controller has something to do.
+// queue holds the Deployments whose status the simulated controller has to update.
 var queue = make(chan client.ObjectKey, 1<<16)
 
-// watch Deployments: for their controller, and for what the provider does.
+// watch watches Deployments, for the simulated controller and to record what the provider
+// changes.
 func (b *bench) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		w, err := b.admin.Watch(ctx, &appsv1.DeploymentList{})
@@ -160,7 +160,7 @@ func (b *bench) see(d *appsv1.Deployment) {
 	}
 }
 
-// control plays the controller of Deployments without pods.
+// control simulates the Deployment controller for Deployments without pods.
 func (b *bench) control(ctx context.Context) {
 	for {
 		select {
@@ -183,7 +183,7 @@ func (b *bench) control(ctx context.Context) {
 	}
 }
 
-// deployment without pods, of an application.
+// deployment returns a Deployment of an application with zero replicas.
 func deployment(namespace, name, application string) *appsv1.Deployment {
 	labels := map[string]string{"app": name, "app.kubernetes.io/name": application}
 	return &appsv1.Deployment{
@@ -205,7 +205,7 @@ func appConfig(namespace, name, title string) *configv1.AppConfig {
 	return a
 }
 
-// create objects, several at a time.
+// create creates objects, 16 at a time.
 func (b *bench) create(ctx context.Context, objects []client.Object) error {
 	const workers = 16
 	work, errs := make(chan client.Object), make(chan error, workers)
@@ -237,8 +237,8 @@ func (b *bench) create(ctx context.Context, objects []client.Object) error {
 	}
 }
 
-// edit the title of an AppConfig, whoever else writes to it; when that was
-// stored, and the bundle that it asks for.
+// edit sets the title of an AppConfig and retries on conflicts. It returns the time of the
+// successful request, and the name of the bundle that the provider must create.
 func (b *bench) edit(ctx context.Context, namespace, name, title string) (time.Time, string, error) {
 	for {
 		a := &configv1.AppConfig{}
@@ -262,11 +262,11 @@ func (b *bench) edit(ctx context.Context, namespace, name, title string) (time.T
 	}
 }
 
-// patience with anything.
+// patience is the timeout of until.
 const patience = 10 * time.Minute
 
-// until something holds; it is asked each time that a Deployment was changed, and
-// some times a second.
+// until waits until holds returns true. It calls holds each time a Deployment was changed, and
+// four times a second.
 func (b *bench) until(ctx context.Context, what string, holds func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -283,7 +283,8 @@ func (b *bench) until(ctx context.Context, what string, holds func() bool) error
 	return nil
 }
 
-// ready tells how many AppConfigs run what their newest generation asks for.
+// ready returns the number of AppConfigs that are Ready with their newest generation, or -1 if
+// they cannot be listed.
 func (b *bench) ready(ctx context.Context) int {
 	l := &configv1.AppConfigList{}
 	if b.admin.List(ctx, l) != nil {
@@ -298,7 +299,7 @@ func (b *bench) ready(ctx context.Context) int {
 	return n
 }
 
-// when a Deployment was changed to run a bundle, or zero.
+// when returns the time at which a Deployment was first observed with a bundle, or the zero time.
 func (b *bench) when(namespace, name, bundle string) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

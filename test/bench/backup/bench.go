@@ -19,42 +19,42 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// Names of what is measured.
+// claimName is the DatabaseCluster that is measured.
 const (
 	claimName = "measured"
 )
 
-// target is the least that ours has to have of the plain pipe's speed, and most
-// is how many MiB of memory its pod may take.
+// target is the smallest allowed ratio of our speed to the plain pipe's, and most is the memory
+// limit of our pod in MiB.
 const (
 	target = 0.9
 	most   = 128
 )
 
-// memory that each side may take at most. The plain pipe is killed with what ours
-// has: it is measured by what it does with enough.
+// memory is the memory limit of each side's pod. The plain pipe would be killed with our limit,
+// so it is measured with enough memory.
 var memory = map[string]string{ours: strconv.Itoa(most) + "Mi", pipe: "1Gi"}
 
-// Bounds of waiting.
+// The timeouts for a start and for a measurement.
 const (
 	started  = 5 * time.Minute
 	measured = 15 * time.Minute
 )
 
-// endpoint of the store.
+// endpoint is the address of the S3 server.
 const endpoint = "https://s3." + namespace + ".svc:7070"
 
-// bench is all that the measurements share.
+// bench is what the measurements share.
 type bench struct {
 	*cli
 
 	cluster *harness.Cluster
 	world   *harness.World
 
-	taken int // measurements
+	taken int // number of measurements so far
 }
 
-// start a store and a database with data.
+// start creates the S3 server and the database, and fills it.
 func (b *bench) start(ctx context.Context) error {
 	if err := b.cluster.CreateNamespace(ctx, namespace); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (b *bench) start(ctx context.Context) error {
 	if err := b.object(ctx, "ConfigMap", "bench", "data", scripts); err != nil {
 		return err
 	}
-	// The pod that fills and compares databases in end-to-end tests.
+	// The pod is the one that fills and compares databases in the end-to-end tests.
 	if err := b.create(ctx, "backup/volume.yaml", map[string]string{"NAME": "backups-postgresql"}); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (b *bench) startStore(ctx context.Context) error {
 	})
 }
 
-// create an object of a file.
+// create creates the object of a manifest file, in which it replaces the values.
 func (b *bench) create(ctx context.Context, file string, values map[string]string) error {
 	all := map[string]string{"NAMESPACE": namespace, "REGISTRY": b.cluster.Registry, "ENDPOINT": endpoint}
 	maps.Copy(all, values)
@@ -128,7 +128,7 @@ func (b *bench) create(ctx context.Context, file string, values map[string]strin
 	return err
 }
 
-// object with texts.
+// object creates an object of kind whose field holds texts.
 func (b *bench) object(ctx context.Context, kind, name, field string, texts map[string]string) error {
 	data := map[string]any{}
 	for k, v := range texts {
@@ -141,7 +141,7 @@ func (b *bench) object(ctx context.Context, kind, name, field string, texts map[
 	return err
 }
 
-// data runs the command data beside the database.
+// data runs the command data against the database, in a pod of the cluster.
 func (b *bench) data(ctx context.Context, args ...string) (string, error) {
 	raw, err := base64.StdEncoding.DecodeString(harness.Field(b.world.Get("Secret", claimName+"-connection"), "data", "uri"))
 	if err != nil {
@@ -151,7 +151,7 @@ func (b *bench) data(ctx context.Context, args ...string) (string, error) {
 	return b.cluster.Exec(ctx, namespace, "e2e-data", "data", strings.NewReader(uri), append([]string{"data"}, args...)...)
 }
 
-// task of our program.
+// task returns the task of our backup program in JSON.
 func task() (string, error) {
 	raw, err := json.Marshal(backup.Task{
 		Action: backup.Backup, Method: backupv1.Logical, Namespace: namespace, Name: claimName,
@@ -165,7 +165,7 @@ func task() (string, error) {
 	return string(raw), nil
 }
 
-// measure a script in a pod of its own.
+// measure runs a script in its own pod and returns its time and memory.
 func (b *bench) measure(ctx context.Context, script string) (sample, error) {
 	t, err := task()
 	if err != nil {
@@ -196,7 +196,7 @@ func (b *bench) measure(ctx context.Context, script string) (sample, error) {
 	return s, errors.Join(err, b.cluster.Delete(ctx, "Pod", namespace, name))
 }
 
-// all measurements.
+// all runs all measurements and prints them. It returns an error if a target is missed.
 func (b *bench) all(ctx context.Context) error {
 	size, err := b.data(ctx, "exec", "postgresql", "SELECT pg_size_pretty(pg_database_size(current_database()))")
 	if err != nil {

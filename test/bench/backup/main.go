@@ -1,8 +1,8 @@
-// Command backup measures a logical backup of about 2 GB of PostgreSQL into an
-// S3 server: ours, in 128 MiB of memory, against the plain pipe, pg_dump | zstd | an
-// uploader, in as much as it takes; and pgBackRest alone, as a DatabaseCluster runs it. Only
-// ratios of one run mean anything: machines differ, and are noisy, so ours and the
-// pipe are measured in turns, and the median counts.
+// Command backup measures a logical backup of about 2 GB of PostgreSQL to an S3 server. It
+// compares ours, in 128 MiB of memory, with the plain pipe, pg_dump | zstd | an uploader, in up
+// to 1 GiB, and with pgBackRest, as a DatabaseCluster runs it. Only ratios within one run are
+// meaningful, because machines differ and are noisy: ours and the pipe are measured in turns, and
+// the medians are compared.
 //
 //	make bench-backup
 package main
@@ -19,7 +19,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// namespace of all that is made.
+// namespace holds all objects of the benchmark.
 const namespace = "e2e-bench-backup"
 
 type cli struct {
@@ -29,7 +29,7 @@ type cli struct {
 	Keep   bool `help:"Leave the namespace behind."`
 }
 
-// Run all measurements.
+// Run runs all measurements.
 func (c *cli) Run(ctx context.Context) error {
 	return harness.Bench(ctx, "bench-backup", namespace, c.Keep, func(cluster *harness.Cluster) error {
 		b := &bench{cli: c, cluster: cluster}

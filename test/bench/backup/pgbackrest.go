@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// pgBackRest makes a full backup, by a Job of the DatabaseCluster's own CronJob.
-// How much memory it takes is not what is asked here.
+// pgBackRest measures a full backup by a Job from the DatabaseCluster's own CronJob. It does not
+// measure memory.
 func (b *bench) pgBackRest(ctx context.Context) (sample, error) {
 	cron := claimName + "-backup-full"
 	err := b.world.Await(ctx, started, "CronJob "+cron, func() (bool, string) {
@@ -57,7 +57,7 @@ func (b *bench) pgBackRest(ctx context.Context) (sample, error) {
 	return sample{}, fmt.Errorf("cannot find the report of Job %s", name)
 }
 
-// reportOf a pod that has ended.
+// reportOf returns the report of a pod that has ended, or false if it has none.
 func reportOf(p *corev1.Pod) (backup.Report, bool) {
 	for _, s := range p.Status.ContainerStatuses {
 		r := backup.Report{}

@@ -11,11 +11,11 @@ import (
 type sample struct {
 	seconds float64
 
-	// mebibytes of memory that the pod took at most; 0 if nobody knows.
+	// mebibytes is the highest memory usage of the pod, or 0 if it was not measured.
 	mebibytes float64
 }
 
-// sampleOf what a measurement has printed.
+// sampleOf parses the log of a measurement.
 func sampleOf(log string) (sample, error) {
 	for line := range strings.Lines(log) {
 		f := strings.Fields(line)
@@ -34,7 +34,7 @@ func sampleOf(log string) (sample, error) {
 	return sample{}, fmt.Errorf("cannot find a measurement in %q", log)
 }
 
-// median of each figure by itself; memory is the most there ever was.
+// median returns the median of the times and the maximum of the memory.
 func median(samples []sample) sample {
 	if len(samples) == 0 {
 		return sample{}

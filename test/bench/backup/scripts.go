@@ -1,14 +1,15 @@
 package main
 
-// Names of the scripts that are compared.
+// The names of the scripts that are compared.
 const (
 	ours = "ours.sh"
 	pipe = "pipe.sh"
 )
 
-// scripts that are measured. They run in sh, as the image has it.
+// scripts are run by sh of the backup image. measure.sh runs one of the others and prints its
+// times and its memory.
 var scripts = map[string]string{
-	// The kernel counts the most memory that the container ever had.
+	// The kernel records the highest memory usage of the container.
 	"measure.sh": `set -eu
 from=$(date +%s.%N)
 . "$1"

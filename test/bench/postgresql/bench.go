@@ -12,19 +12,19 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// Names of the claim that is measured.
+// The names of the measured claim and its StatefulSet.
 const (
 	claimName = "measured"
 	setName   = claimName + "-postgresql"
 )
 
-// target is the least that a claim has to have of what a plain server does.
+// target is the smallest allowed ratio of a claim's speed to a plain server's.
 const target = 0.95
 
-// started is a bound for a claim to take up a change.
+// started is the timeout for a claim to become ready after a change.
 const started = 5 * time.Minute
 
-// bench is all that the comparisons share.
+// bench is what the comparisons share.
 type bench struct {
 	*cli
 
@@ -36,7 +36,7 @@ type bench struct {
 	plain, unsummed server
 }
 
-// start a claim and two plain servers, with and without checksums.
+// start creates a claim and two plain servers, with and without checksums, and fills all three.
 func start(ctx context.Context, c *harness.Cluster, args *cli) (*bench, error) {
 	b := &bench{cli: args, cluster: c}
 	if err := c.CreateNamespace(ctx, namespace); err != nil {
@@ -85,7 +85,7 @@ func start(ctx context.Context, c *harness.Cluster, args *cli) (*bench, error) {
 	return b, nil
 }
 
-// password of the claim's user.
+// password returns the password of the claim's user.
 func (b *bench) password() (string, error) {
 	raw, err := base64.StdEncoding.DecodeString(harness.Field(b.world.Get("Secret", claimName+"-connection"), "data", "password"))
 	if err != nil || len(raw) == 0 {
@@ -94,14 +94,14 @@ func (b *bench) password() (string, error) {
 	return string(raw), nil
 }
 
-// sql asks the claim's primary itself.
+// sql runs a query in the pod of the claim's primary.
 func (b *bench) sql(ctx context.Context, query string) (string, error) {
 	primary := harness.Field(b.world.Get("DatabaseCluster", claimName), "status", "primary")
 	return b.cluster.Exec(ctx, namespace, primary, "postgresql", nil,
 		"psql", "--no-psqlrc", "--tuples-only", "--no-align", "--username=postgres", "--dbname=app", "--command="+query)
 }
 
-// side measures a server under a workload.
+// side returns the measurement of a server under a workload.
 func (b *bench) side(s server, w workload) side {
 	return side{s.name, func(ctx context.Context) (float64, error) {
 		args := []string{"--client=" + strconv.Itoa(b.Clients), "--jobs=1", "--time=" + strconv.Itoa(b.Seconds)}
@@ -113,7 +113,7 @@ func (b *bench) side(s server, w workload) side {
 	}}
 }
 
-// all comparisons, each a line.
+// all runs all comparisons and prints a line for each. It returns an error if a target is missed.
 func (b *bench) all(ctx context.Context) error {
 	fmt.Printf("pgbench, scale %d, %d clients, the median of %d times %d s each in turns\n", b.Scale, b.Clients, b.Rounds, b.Seconds)
 	var missed []error
@@ -153,7 +153,8 @@ func (b *bench) compare(ctx context.Context, what string, w workload, base, othe
 	return r, nil
 }
 
-// synchronous replication is turned on and off on the same servers.
+// synchronous compares a claim of the given size with and without synchronous replication, which
+// it turns on and off on the same servers.
 func (b *bench) synchronous(ctx context.Context, size int) error {
 	if err := b.change(ctx, harness.Patch{"size": size}); err != nil {
 		return err
@@ -173,7 +174,7 @@ func (b *bench) synchronous(ctx context.Context, size int) error {
 	return err
 }
 
-// change the claim and wait until it is as asked for.
+// change patches the claim's spec and waits until the claim is ready with it.
 func (b *bench) change(ctx context.Context, spec harness.Patch) error {
 	u, err := b.cluster.Patch(ctx, "DatabaseCluster", namespace, claimName, harness.Patch{"spec": spec})
 	if err != nil {

@@ -6,21 +6,20 @@ import (
 	"slices"
 )
 
-// side of a comparison: what it is called, and one measurement of it in
-// transactions a second.
+// side is one side of a comparison: its name, and a function that measures it once, in
+// transactions per second.
 type side struct {
 	name    string
 	measure func(context.Context) (float64, error)
 }
 
-// result of a comparison: the medians of both sides.
+// result holds the medians of both sides in transactions per second.
 type result struct{ base, other float64 }
 
-// ratio of the other side to the base.
+// ratio returns the ratio of the other side to the base.
 func (r result) ratio() float64 { return r.other / r.base }
 
-// compare both sides in turns, so that what the machine does meanwhile hits
-// both.
+// compare measures both sides in turns, so that other load on the machine affects both.
 func compare(ctx context.Context, rounds int, base, other side) (result, error) {
 	var tps [2][]float64
 	for range rounds {
@@ -35,7 +34,7 @@ func compare(ctx context.Context, rounds int, base, other side) (result, error) 
 	return result{base: median(tps[0]), other: median(tps[1])}, nil
 }
 
-// median of some numbers, 0 of none.
+// median returns the median, or 0 if there are no numbers.
 func median(xs []float64) float64 {
 	if len(xs) == 0 {
 		return 0

@@ -1,9 +1,8 @@
-// Command postgresql measures the PostgreSQL of a claim with pgbench, against
-// the same image run plainly: one pod, initdb and postgres, with the same
-// parameters, resources and storage class. Only ratios of one run mean anything:
-// machines differ, and are noisy, so both sides are measured in turns, and the
-// median counts. What TLS, synchronous replication and checksums cost is
-// measured in the same way.
+// Command postgresql measures the PostgreSQL of a claim with pgbench, compared with a plain
+// server of the same image: one pod with initdb and postgres, and the same parameters, resources
+// and storage class. Only ratios within one run are meaningful, because machines differ and are
+// noisy: both sides are measured in turns, and the medians are compared. The cost of TLS,
+// synchronous replication and checksums is measured in the same way.
 //
 //	make bench-postgresql
 package main
@@ -20,7 +19,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// namespace of all that is made.
+// namespace holds all objects of the benchmark.
 const namespace = "e2e-bench-postgresql"
 
 type cli struct {
@@ -31,7 +30,7 @@ type cli struct {
 	Keep    bool `help:"Leave the namespace behind."`
 }
 
-// Run all comparisons.
+// Run runs all comparisons.
 func (c *cli) Run(ctx context.Context) error {
 	return harness.Bench(ctx, "bench-postgresql", namespace, c.Keep, func(cluster *harness.Cluster) error {
 		b, err := start(ctx, cluster, c)

@@ -11,11 +11,11 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// server that is measured, and how it is reached.
+// server is a measured server and how to connect to it.
 type server struct {
 	name, host, user, database, password string
 
-	// sslmode as libpq has it.
+	// sslmode is libpq's parameter of that name.
 	sslmode string
 }
 
@@ -24,7 +24,7 @@ func (s server) with(name, sslmode string) server {
 	return s
 }
 
-// workload of pgbench.
+// workload is a pgbench workload: its name and its arguments.
 type workload struct {
 	name string
 	args []string
@@ -36,8 +36,8 @@ var (
 	reconnects = workload{"select-only, a connection each", []string{"--select-only", "--no-vacuum", "--connect"}}
 )
 
-// pgbench runs in the client's pod. The password comes by standard input, so
-// that it is in no argument.
+// pgbench runs pgbench in the client's pod and returns its output. The password is passed on
+// standard input, so that it is in no argument.
 func pgbench(ctx context.Context, c *harness.Client, s server, within time.Duration, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -56,7 +56,8 @@ var (
 	failedLine = regexp.MustCompile(`(?m)^number of failed transactions: ([0-9]+)`)
 )
 
-// tpsOf what pgbench prints. Transactions that failed make it worthless.
+// tpsOf returns the transactions per second from pgbench's output, or an error if a transaction
+// has failed.
 func tpsOf(out string) (float64, error) {
 	if m := failedLine.FindStringSubmatch(out); m != nil && m[1] != "0" {
 		return 0, fmt.Errorf("cannot use a measurement with %s failed transactions", m[1])

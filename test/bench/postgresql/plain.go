@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// runScript starts PostgreSQL as its own documentation does.
+// runScript starts PostgreSQL as its documentation describes.
 const runScript = `set -eu
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   initdb --username=app --encoding=UTF8 --locale=C.UTF-8 --auth=scram-sha-256 --pwfile=/etc/password/password $INITDB_ARGS
@@ -24,18 +24,18 @@ fi
 exec postgres -c listen_addresses='*' -c unix_socket_directories=/var/run/postgresql
 `
 
-// settingsQuery returns what the servers of a claim are configured with.
+// settingsQuery returns the parameters that are configured on a claim's server, as name=value.
 const settingsQuery = `SELECT name || '=' || current_setting(name) FROM pg_settings
 WHERE source IN ('configuration file', 'command line', 'environment variable') ORDER BY name`
 
-// itsOwn are the parameters by which a server of a claim is the one that it is,
-// which say nothing about how fast it is.
+// itsOwn are prefixes of the parameters that are specific to a claim's server and do not affect
+// its speed.
 var itsOwn = []string{
 	"archive_", "cluster_name", "config_file", "data_directory", "external_pid_file", "hba_file", "ident_file", "listen_addresses",
 	"port", "primary_", "recovery_", "restore_command", "ssl", "synchronous_standby_names", "unix_socket_directories",
 }
 
-// plainConf makes a configuration of what a claim's server answers.
+// plainConf returns the plain servers' configuration from the result of settingsQuery.
 func plainConf(settings string) string {
 	var b strings.Builder
 	for line := range strings.Lines(settings) {
@@ -48,7 +48,8 @@ func plainConf(settings string) string {
 	return b.String()
 }
 
-// preparePlain makes what all plain servers share.
+// preparePlain creates the ConfigMap and the Secret that the plain servers share, and returns the
+// password.
 func preparePlain(ctx context.Context, c *harness.Cluster, conf string) (password string, err error) {
 	password = rand.Text()
 	for _, u := range []*unstructured.Unstructured{
@@ -64,7 +65,7 @@ func preparePlain(ctx context.Context, c *harness.Cluster, conf string) (passwor
 	return password, nil
 }
 
-// startPlain starts a server of the image itself.
+// startPlain starts a plain server from the image and waits until it is ready.
 func startPlain(ctx context.Context, c *harness.Cluster, w *harness.World, name, password, initdbArgs string) (server, error) {
 	values := map[string]string{"NAMESPACE": namespace, "REGISTRY": c.Registry, "NAME": name, "INITDB_ARGS": initdbArgs}
 	for _, file := range []string{"bench/volume.yaml", "bench/service.yaml", "bench/pod.yaml"} {

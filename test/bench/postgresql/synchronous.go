@@ -11,7 +11,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// turn synchronous replication on or off, and wait until the primary has it so.
+// turn turns synchronous replication on or off, and waits up to a minute until the primary uses
+// it or no longer does.
 func (b *bench) turn(ctx context.Context, on bool) error {
 	if err := b.change(ctx, harness.Patch{"synchronous": on}); err != nil {
 		return err

@@ -15,20 +15,20 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// kind of claims that are measured.
+// kind is a kind of claims that is measured.
 type kind struct {
 	name, plural string
 	resource     schema.GroupVersionResource
 
-	// web is the suffix of the Deployment that an edit of a claim shows in.
+	// web is the suffix of the name of the Deployment that an edit of a claim changes.
 	web  string
 	spec func(registry, edit string) map[string]any
 
-	// within is how long a number of them may take until all are Ready.
+	// within is the timeout for all claims of a fleet to be Ready.
 	within time.Duration
 }
 
-// scheduling puts pods on simulated nodes.
+// scheduling adds to a spec what schedules its pods on simulated nodes.
 func scheduling(spec map[string]any) map[string]any {
 	spec["nodeSelector"] = map[string]any{fake: "true"}
 	spec["tolerations"] = []any{map[string]any{"key": fake, "operator": "Exists"}}
@@ -60,7 +60,7 @@ var (
 	}
 )
 
-// fleet of claims of a kind, as it is watched.
+// fleet is a number of claims of one kind, with what is observed of them.
 type fleet struct {
 	kind  kind
 	names []string
@@ -68,19 +68,19 @@ type fleet struct {
 
 	mu     sync.Mutex
 	claims map[string]seen
-	runs   map[string]string // value of the edit by Deployment
+	runs   map[string]string // value of the variable EDIT, by Deployment
 	changed,
 	filed map[string]time.Time
 }
 
-// seen of a claim.
+// seen is the observed state of a claim.
 type seen struct {
 	ready      bool
-	open       bool // its circuit breaker
+	open       bool // whether Crossplane's circuit breaker is open
 	conditions string
 }
 
-// watch the claims and their Deployments.
+// watch starts to watch the claims of a kind and their Deployments.
 func (b *bench) watch(ctx context.Context, k kind) (*fleet, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &fleet{kind: k, stop: cancel, claims: map[string]seen{}, runs: map[string]string{}, changed: map[string]time.Time{}, filed: map[string]time.Time{}}
@@ -141,7 +141,7 @@ func (f *fleet) noteDeployment(u *unstructured.Unstructured) {
 	}
 }
 
-// file as many claims at once as the API server takes.
+// file creates n claims as fast as the API server accepts them, ten at a time.
 func (b *bench) file(ctx context.Context, f *fleet, n int) error {
 	for i := range n {
 		f.names = append(f.names, fmt.Sprintf("c%04d", i))
@@ -160,7 +160,7 @@ func (b *bench) file(ctx context.Context, f *fleet, n int) error {
 	})
 }
 
-// edit a claim.
+// edit sets the variable EDIT of a claim to value.
 func (b *bench) edit(ctx context.Context, f *fleet, name, value string) error {
 	spec := harness.Patch{"env": edited(value)}
 	if f.kind.name == shops.name {
@@ -170,7 +170,7 @@ func (b *bench) edit(ctx context.Context, f *fleet, name, value string) error {
 	return err
 }
 
-// each claim, ten at a time.
+// each calls do for each claim, ten at a time, and returns one of the errors.
 func (f *fleet) each(do func(name string) error) error {
 	names, errs := make(chan string), make(chan error, 10)
 	for range cap(errs) {
@@ -197,7 +197,8 @@ func (f *fleet) each(do func(name string) error) error {
 	return err
 }
 
-// pending are the claims that are not ready with a value, and what one of them says.
+// pending returns the number of claims that are not ready with the value, and the conditions of
+// one of them.
 func (f *fleet) pending(value string) (n int, example string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,7 +210,7 @@ func (f *fleet) pending(value string) (n int, example string) {
 	return n, example
 }
 
-// open is how many circuit breakers are.
+// open returns the number of claims whose circuit breaker is open.
 func (f *fleet) open() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -222,7 +223,7 @@ func (f *fleet) open() int {
 	return n
 }
 
-// since is when a Deployment got a value, or zero.
+// since returns when a claim's Deployment got the value, or the zero time if it does not have it.
 func (f *fleet) since(name, value string) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,12 +1,14 @@
-// Command scale measures many claims on one machine: real Crossplane, function, provider and
-// API server, on the cluster of KUBECONFIG, and nodes that kwok simulates
+// Command scale measures many claims on one machine. Crossplane, the function, the provider and
+// the API server are real ones, on the cluster of KUBECONFIG. The nodes are simulated by kwok
 // (https://kwok.sigs.k8s.io), so that Deployments, StatefulSets and Jobs become ready without
-// containers. The instance managers of databases, which run in those containers, are played.
+// containers. The instance managers of databases, which would run in those containers, are
+// simulated too.
 //
-// For each number of claims it reports the time until all are Ready, the requests of the API
-// server for each by client, what they cost at rest, how long an edit of one takes while the
-// others rest, an edit of all, and what is left after faults. Processor time and memory are of
-// the processes on this machine, so the cluster must be the embedded one.
+// For each number of claims it reports the time until all are Ready, the requests to the API
+// server for each claim by client, the load while the claims are at rest, how long an edit of one
+// claim takes while the others are at rest, how long an edit of all takes, and what faults cause.
+// Processor time and memory are those of processes on this machine, so the cluster must be the
+// embedded one.
 //
 //	make bench-scale
 package main
@@ -24,7 +26,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// namespace of all that is measured.
+// namespace holds all claims of the benchmark.
 const namespace = "bench-scale"
 
 type cli struct {
@@ -41,7 +43,7 @@ type cli struct {
 	Keep    bool          `help:"Leave the claims behind."`
 }
 
-// Run all measurements.
+// Run runs all measurements and reports the results.
 func (c *cli) Run(ctx context.Context) error {
 	if err := removeLeft(ctx); err != nil {
 		return err

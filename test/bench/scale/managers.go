@@ -18,10 +18,11 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// storageClass of volumes that no node mounts.
+// storageClass is the StorageClass of the volumes, which no node mounts.
 const storageClass = "bench-scale"
 
-// volumes for the databases: what simulated nodes have cannot be provisioned.
+// volumes creates a StorageClass and PersistentVolumes for the databases, because volumes for
+// simulated nodes cannot be provisioned.
 func (b *bench) volumes(ctx context.Context) error {
 	most := 0
 	for _, n := range b.cli.Shops {
@@ -34,7 +35,8 @@ func (b *bench) volumes(ctx context.Context) error {
 	if _, err := b.cluster.Kube.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil && !kerrors.IsAlreadyExists(err) {
 		return fmt.Errorf("cannot create the storage class: %w", err)
 	}
-	// One fleet's are not bound anew for the next one.
+	// A volume of one fleet is not bound again in the next one, so there is one for each shop of
+	// all fleets.
 	total := 0
 	for _, n := range b.cli.Shops {
 		total += n
@@ -55,8 +57,8 @@ func (b *bench) volumes(ctx context.Context) error {
 	return nil
 }
 
-// playManagers of all databases: what they are told is done, and reported, a second later
-// at most.
+// playManagers simulates the instance managers of all databases: every second it reports what is
+// requested of them as done.
 func (b *bench) playManagers(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -65,7 +67,7 @@ func (b *bench) playManagers(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = b.reportAll(ctx) // It is tried again.
+			_ = b.reportAll(ctx) // It is retried at the next tick.
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// result of a number of claims.
+// result is what was measured with a number of claims.
 type result struct {
 	kind  kind
 	n     int
@@ -22,16 +22,16 @@ type result struct {
 	filing  usage // until all are Ready
 	resting usage
 
-	edits  []time.Duration // of one claim while the others rest
+	edits  []time.Duration // of one claim while the others are at rest
 	all    time.Duration   // an edit of all
 	faults []fault
 }
 
-// fault and what came of it.
+// fault is a fault and its consequences.
 type fault struct {
 	what string
 	took time.Duration // until an edit of all claims was applied and all are Ready
-	open int           // circuit breakers at the end
+	open int           // open circuit breakers at the end
 }
 
 func (b *bench) measure(ctx context.Context, k kind, n int) (result, error) {
@@ -85,7 +85,8 @@ func say(format string, args ...any) {
 	fmt.Printf("%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// own is the processor time of what is Crossplane's and Storeplane's.
+// own returns the processor time in seconds of Crossplane, the function and the provider
+// together.
 func own(u usage) float64 {
 	return u.seconds["crossplane"] + u.seconds["function"] + u.seconds["provider"]
 }
@@ -102,7 +103,8 @@ func (b *bench) allReady(ctx context.Context, f *fleet, value string) error {
 	return nil
 }
 
-// rest waits for what follows on Ready, and measures after it.
+// rest waits until applies have almost stopped for ten seconds, and then measures the usage over
+// the configured time.
 func (b *bench) rest(ctx context.Context) (usage, error) {
 	const still = 10 * time.Second
 	last, since := -1.0, time.Now()
@@ -132,7 +134,8 @@ func (b *bench) rest(ctx context.Context) (usage, error) {
 	return after.less(before), err
 }
 
-// editOne claim after another, each applied before the next.
+// editOne edits one claim after another, waits until each edit is applied, and returns the times
+// that took.
 func (b *bench) editOne(ctx context.Context, f *fleet) ([]time.Duration, error) {
 	var out []time.Duration
 	for i := range b.cli.Edits {
@@ -159,7 +162,8 @@ func (b *bench) editAll(ctx context.Context, f *fleet, value string) (time.Durat
 	return time.Since(start), err
 }
 
-// faults, and whether any claim is stuck after them.
+// faults causes one fault after another, and checks after each that an edit of all claims is
+// applied, so that no claim is stuck.
 func (b *bench) faults(ctx context.Context, f *fleet) ([]fault, error) {
 	var out []fault
 	for _, each := range []struct {
@@ -201,7 +205,8 @@ func (b *bench) deleteLeader(ctx context.Context) error {
 	return b.cluster.Kube.CoreV1().Pods(systemNamespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
 }
 
-// storm of changes to what one claim composes, as of a controller that disagrees.
+// storm changes a composed Deployment of one claim 200 times, like a controller that conflicts
+// with Crossplane.
 func (b *bench) storm(ctx context.Context, f *fleet) error {
 	for i := range 200 {
 		label := harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"storm": fmt.Sprint(i)}}}
@@ -212,7 +217,7 @@ func (b *bench) storm(ctx context.Context, f *fleet) error {
 	return nil
 }
 
-// clear the claims away, for the next number.
+// clear deletes the claims and waits until their pods are gone, unless they are to be kept.
 func (b *bench) clear(ctx context.Context, f *fleet) error {
 	if b.cli.Keep {
 		return nil

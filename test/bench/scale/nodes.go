@@ -33,7 +33,8 @@ type bench struct {
 	managers context.CancelFunc
 }
 
-// start kwok, its nodes, and whatever is played.
+// start creates the namespace, the simulated nodes and the volumes, and starts kwok and the
+// simulated instance managers. It waits until the nodes are ready.
 func (b *bench) start(ctx context.Context) error {
 	if err := b.cluster.CreateNamespace(ctx, namespace); err != nil {
 		return err
@@ -61,7 +62,8 @@ func (b *bench) start(ctx context.Context) error {
 	for _, f := range b.cli.Stages {
 		args = append(args, "--config", f)
 	}
-	// Not with ctx: pods of simulated nodes end by kwok, also after an interrupt.
+	// kwok must outlive ctx: pods on simulated nodes only terminate while it runs, also after an
+	// interrupt.
 	b.kwok = exec.CommandContext(context.WithoutCancel(ctx), b.cli.Kwok, args...)
 	b.kwok.Stdout, b.kwok.Stderr = b.logs, b.logs
 	if err := b.kwok.Start(); err != nil {
@@ -69,7 +71,7 @@ func (b *bench) start(ctx context.Context) error {
 	}
 	b.ended = make(chan struct{})
 	go func() {
-		_ = b.kwok.Wait() // It is ended by us, or its log says why.
+		_ = b.kwok.Wait() // stop kills it, or its log has the reason.
 		close(b.ended)
 	}()
 	if err := b.volumes(ctx); err != nil {
@@ -92,8 +94,9 @@ func (b *bench) start(ctx context.Context) error {
 	})
 }
 
-// removeLeft removes the nodes that a run has left which was killed, or kept its claims, and
-// their pods: without kwok these would never end, nor would their namespace.
+// removeLeft removes the nodes and volumes of a run that was killed or has kept its claims, and
+// the pods in the namespace. Without kwok those pods would never terminate, so their namespace
+// could not be deleted.
 func removeLeft(ctx context.Context) error {
 	cfg, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
@@ -116,14 +119,14 @@ func removeLeft(ctx context.Context) error {
 	)
 }
 
-// stop what was started, and remove the nodes.
+// stop removes the claims, the nodes and the volumes unless they are to be kept, and ends kwok.
 func (b *bench) stop() {
-	ctx := context.Background() // Also after an interrupt.
+	ctx := context.Background() // The clean-up also runs after an interrupt.
 	if b.managers != nil {
 		b.managers()
 	}
 	if !b.cli.Keep {
-		// While they are there: pods of nodes that are gone would not go.
+		// The namespace is deleted before the nodes: pods of deleted nodes would not terminate.
 		_ = b.cluster.Sweep(ctx, namespace)
 		_ = b.cluster.Kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: fake})
 		_ = b.cluster.Kube.CoreV1().PersistentVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: fake})
@@ -138,7 +141,7 @@ func (b *bench) stop() {
 	}
 }
 
-// kwokFailed is an error where kwok has ended, with its last words.
+// kwokFailed returns an error with the end of kwok's log if kwok has ended.
 func (b *bench) kwokFailed() error {
 	select {
 	case <-b.ended:
@@ -160,7 +163,7 @@ func tell(f *os.File) int64 {
 	return at
 }
 
-// until waits for something that is looked at four times a second.
+// until calls done four times a second until it returns true. It fails if kwok has ended.
 func (b *bench) until(ctx context.Context, within time.Duration, what string, done func() (bool, error)) error {
 	timeout := time.NewTimer(within)
 	defer timeout.Stop()

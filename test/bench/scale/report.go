@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Marks between which the tables stand in a page. What is beside them is written by people.
+// The marks between which the tables are in a page. The rest of the page is written by hand.
 const (
 	begin = "<!-- make bench-scale: begin -->\n"
 	end   = "<!-- make bench-scale: end -->\n"
 )
 
-// report the tables, on the terminal or in a page.
+// report prints the tables, or replaces them in the page.
 func (c *cli) report(results []result) error {
 	tables := c.tables(results)
 	if c.Out == "" {
@@ -30,13 +30,13 @@ func (c *cli) report(results []result) error {
 	if err != nil {
 		return fmt.Errorf("cannot write into %s: %w", c.Out, err)
 	}
-	if err := os.WriteFile(c.Out, page, 0o644); err != nil { //nolint:gosec // It is a page of the docs.
+	if err := os.WriteFile(c.Out, page, 0o644); err != nil { //nolint:gosec // It is a page of the docs, which holds no secret.
 		return fmt.Errorf("cannot write the tables: %w", err)
 	}
 	return nil
 }
 
-// replace what stands between the marks.
+// replace replaces the text between the marks.
 func replace(page []byte, tables string) ([]byte, error) {
 	before, rest, ok := bytes.Cut(page, []byte(begin))
 	_, after, ended := bytes.Cut(rest, []byte(end))
@@ -76,7 +76,7 @@ func (c *cli) tables(results []result) string {
 	return s.String()
 }
 
-// machine in words.
+// machine describes the processor of this machine.
 func machine() string {
 	model := "a processor of unknown model"
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {

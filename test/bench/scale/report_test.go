@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReplace: what people wrote beside the tables stays.
+// TestReplace: the tables are replaced, and the text around them stays.
 func TestReplace(t *testing.T) {
 	cases := map[string]struct {
 		reason, page, want, err string

@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// systemNamespace is where Crossplane, its functions and providers run, and metricsPort is
-// that of each of them.
+// systemNamespace is the namespace of Crossplane, its functions and its providers, and
+// metricsPort is the port of their metrics.
 const (
 	systemNamespace = "crossplane-system"
 	metricsPort     = "8080"
 )
 
-// programs whose processor time and memory are measured.
+// programs are the programs whose processor time and memory are measured.
 var programs = []string{"crossplane", "function", "provider", "kube-apiserver", "etcd"}
 
-// usage is what has been used up to a moment.
+// usage is what has been used up to a point in time.
 type usage struct {
 	requests, applies float64
 
-	// by client, of those that say so.
+	// The requests of the clients that report them.
 	crossplane, provider float64
 
 	opened float64 // circuit breakers
 
-	seconds map[string]float64 // of a processor, by program
-	peak    map[string]float64 // MiB, by program: the sum of its processes' highest
+	seconds map[string]float64 // of processor time, by program
+	peak    map[string]float64 // MiB, by program: the sum of the peaks of its processes
 }
 
 func (b *bench) use(ctx context.Context) (usage, error) {
@@ -46,7 +46,7 @@ func (b *bench) use(ctx context.Context) (usage, error) {
 			return u, err
 		}
 		for _, p := range pods {
-			// One that is about to go does not answer, nor count.
+			// A pod that is terminating does not answer, and is not counted.
 			if m, err := b.cluster.PodMetrics(ctx, systemNamespace, p.GetName(), metricsPort); err == nil {
 				*into += m.Sum("rest_client_requests_total", nil)
 				u.opened += m.Sum("circuit_breaker_opens_total", nil)
@@ -57,10 +57,12 @@ func (b *bench) use(ctx context.Context) (usage, error) {
 	return u, err
 }
 
-// ticks of processor time in a second, which Linux has on all machines that Go runs on.
+// ticks is the number of units of processor time per second, which is the same on all machines
+// with Linux that Go supports.
 const ticks = 100
 
-// processes of this machine, by program.
+// processes returns the processor time in seconds and the peak memory in MiB of this machine's
+// processes, by program.
 func processes() (seconds, peak map[string]float64, err error) {
 	seconds, peak = map[string]float64{}, map[string]float64{}
 	all, err := filepath.Glob("/proc/[0-9]*")
@@ -74,9 +76,9 @@ func processes() (seconds, peak map[string]float64, err error) {
 		}
 		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 		if err != nil {
-			continue // It has ended.
+			continue // The process has ended.
 		}
-		// The name in parentheses may have spaces.
+		// The name in parentheses may contain spaces.
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		for _, at := range []int{11, 12} { // utime and stime: proc_pid_stat(5)
 			n, _ := strconv.ParseFloat(fields[at], 64)
@@ -99,7 +101,8 @@ func processes() (seconds, peak map[string]float64, err error) {
 	return seconds, peak, nil
 }
 
-// programOf a process, or "": Crossplane's RBAC manager is not its core.
+// programOf returns which of programs a process runs, or "". Crossplane's RBAC manager, which is
+// the same executable, is not counted.
 func programOf(dir string) string {
 	b, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	if err != nil || len(b) == 0 {
@@ -115,7 +118,8 @@ func programOf(dir string) string {
 	return ""
 }
 
-// less is what was used between two moments. A program that was restarted began anew.
+// less returns what was used between before and u. The counters of a program that was restarted
+// in between have started over at zero. The peak is that of u.
 func (u usage) less(before usage) usage {
 	out := usage{
 		requests: u.requests - before.requests, applies: u.applies - before.applies,

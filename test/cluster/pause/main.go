@@ -1,6 +1,6 @@
-// Command pause is the sandbox process of every pod of the test cluster: it
-// holds the pod's namespaces, reaps orphans when they share one process
-// namespace, and ends when told to.
+// Command pause is the sandbox process of every pod of the test cluster. It holds the pod's
+// namespaces, reaps orphans if the pod's containers share one process namespace, and exits on
+// SIGINT or SIGTERM.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 	}
 }
 
-// reap collects every child that has ended; one signal may stand for several.
+// reap waits for every child that has ended, because one SIGCHLD may stand for several.
 func reap() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

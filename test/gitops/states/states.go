@@ -1,6 +1,6 @@
-// Package states keeps what claims and managed resources look like in all their states,
-// with what a client is to make of each: the golden objects on which the health checks of
-// package/gitops are run.
+// Package states reads and writes golden files with claims and managed resources in all their
+// states, and with how a client is expected to judge each. The health checks of package/gitops
+// are tested with these objects.
 package states
 
 import (
@@ -18,33 +18,34 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// An Expectation of a client.
+// An Expectation is how a client is expected to judge a state.
 type Expectation string
 
 // The expectations.
 const (
-	// Done is what was asked for, and healthy.
+	// Done means that the object is as its spec requests, and healthy.
 	Done Expectation = "Done"
-	// Working gets done, or healthy, by itself.
+	// Working means that the object becomes done or healthy without a change by a user.
 	Working Expectation = "Working"
-	// Failed does not.
+	// Failed means that it does not.
 	Failed Expectation = "Failed"
-	// Degraded was done, and is not as well as it was.
+	// Degraded means that the object was done, and is less healthy now.
 	Degraded Expectation = "Degraded"
-	// Held waits for who has paused it, or has it sleep.
+	// Held means that a user has paused the object or made it hibernate.
 	Held Expectation = "Held"
-	// Deleting is on its way out.
+	// Deleting means that the object is being deleted.
 	Deleting Expectation = "Deleting"
 )
 
-// A State of an object.
+// A State is a named object with what is expected of it.
 type State struct {
 	Name   string                     `json:"name"`
 	Expect Expectation                `json:"expect"`
 	Object *unstructured.Unstructured `json:"object"`
 }
 
-// Of an object, whose type is known.
+// Of returns a state with the object o, which has its apiVersion and kind set. It removes fields
+// that no tool reads or that change with each run.
 func Of(t testing.TB, name string, expect Expectation, o any) State {
 	t.Helper()
 	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -53,13 +54,14 @@ func Of(t testing.TB, name string, expect Expectation, o any) State {
 	}
 	s := State{Name: name, Expect: expect, Object: &unstructured.Unstructured{Object: u}}
 	unstructured.RemoveNestedField(s.Object.Object, "metadata", "creationTimestamp")
-	// No tool judges by what is composed, which other golden files have.
+	// No tool reads the references to composed resources, which are in other golden files.
 	unstructured.RemoveNestedField(s.Object.Object, "spec", "crossplane")
-	// Nor by this digest, which is also of passwords that are drawn anew.
+	// No tool reads this digest either, and it changes with generated passwords.
 	unstructured.RemoveNestedField(s.Object.Object, "status", "inputs")
 	conditions, _, _ := unstructured.NestedSlice(s.Object.Object, "status", "conditions")
 	for _, c := range conditions {
-		// Simulations do not keep them as an API server does.
+		// The time changes with each run, because simulations do not keep it as an API server
+		// does.
 		if m, ok := c.(map[string]any); ok {
 			delete(m, "lastTransitionTime")
 		}
@@ -70,10 +72,11 @@ func Of(t testing.TB, name string, expect Expectation, o any) State {
 	return s
 }
 
-// separator of the states of a file.
+// separator precedes each state in a file.
 const separator = "---\n"
 
-// Compare states with those of a file, or write them there.
+// Compare compares states, sorted by name, with those of a file. With update it writes them to
+// the file instead.
 func Compare(t testing.TB, file string, update bool, got []State) {
 	t.Helper()
 	slices.SortFunc(got, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
@@ -104,7 +107,7 @@ func Compare(t testing.TB, file string, update bool, got []State) {
 	}
 }
 
-// Load the states of a file.
+// Load reads the states of a file. It fails the test if there are none.
 func Load(t testing.TB, file string) []State {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -128,7 +131,7 @@ func Load(t testing.TB, file string) []State {
 	return out
 }
 
-// Kstatus of an object.
+// Kstatus returns the status that kstatus computes for an object.
 func Kstatus(t testing.TB, o *unstructured.Unstructured) status.Status {
 	t.Helper()
 	r, err := status.Compute(o)
@@ -138,7 +141,7 @@ func Kstatus(t testing.TB, o *unstructured.Unstructured) status.Status {
 	return r.Status
 }
 
-// Allows tells whether kstatus may say so of what is expected.
+// Allows reports whether a status of kstatus is right for the expectation.
 func (e Expectation) Allows(s status.Status) bool {
 	switch e {
 	case Done:
@@ -150,7 +153,8 @@ func (e Expectation) Allows(s status.Status) bool {
 	case Deleting:
 		return s == status.TerminatingStatus
 	case Degraded, Held:
-		// kstatus has no word for either. What serves what was asked for is current.
+		// kstatus has no status for these. An object that serves what its spec requests may be
+		// Current.
 		return s == status.CurrentStatus || s == status.InProgressStatus
 	}
 	return false

@@ -12,8 +12,8 @@ import (
 	"github.com/storeplane/storeplane/test/plane"
 )
 
-// Define the claims' kinds as Crossplane does, and others beside them, and wait
-// until all are served.
+// Define creates the definitions of the claims' kinds, as Crossplane creates them, and others,
+// and waits until all are served.
 func Define(t *testing.T, c client.Client, others ...*extv1.CustomResourceDefinition) {
 	t.Helper()
 	all := append(definitions(t), others...)
@@ -29,7 +29,8 @@ func Define(t *testing.T, c client.Client, others ...*extv1.CustomResourceDefini
 	}
 }
 
-// definitions of the claims' kinds, as Crossplane makes them.
+// definitions returns the CustomResourceDefinitions of the claims' kinds, as Crossplane creates
+// them.
 func definitions(t *testing.T) []*extv1.CustomResourceDefinition {
 	t.Helper()
 	files, err := fs.Glob(apis.Definitions, "*/definition.yaml")
@@ -50,7 +51,7 @@ func definitions(t *testing.T) []*extv1.CustomResourceDefinition {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// There is no Crossplane here to own it.
+		// The plane has no CompositeResourceDefinition that could own it.
 		crd.OwnerReferences = nil
 		out = append(out, crd)
 	}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Eventually waits until a try is without an error, the last of which the test
-// fails with.
+// Eventually calls try until it returns nil. After the timeout within it fails the test with the
+// last error.
 func Eventually(t *testing.T, within time.Duration, what string, try func() error) {
 	t.Helper()
 	var last error

@@ -1,5 +1,5 @@
-// Package planetest gives tests a control plane of their own, and what they need
-// to fill it and to wait for what becomes of that.
+// Package planetest starts control planes for tests, and helps tests to create objects in them
+// and to wait for results.
 package planetest
 
 import (
@@ -17,8 +17,9 @@ import (
 	"github.com/storeplane/storeplane/test/plane"
 )
 
-// Start a plane that ends with the test, with the controllers if they are wanted.
-// Where there can be none the test is skipped.
+// Start starts a plane that is stopped when the test ends, with the controllers of Kubernetes if
+// controllers is set. It skips the test in short mode and if the programs of the control plane
+// are missing.
 func Start(t *testing.T, controllers bool) *plane.Plane {
 	t.Helper()
 	if testing.Short() {
@@ -35,8 +36,8 @@ func Start(t *testing.T, controllers bool) *plane.Plane {
 	return p
 }
 
-// Installed is a plane with what the provider of the repository at root needs, and
-// its administrator's client.
+// Installed starts a plane with the definitions and rights of the provider of the repository at
+// root, and returns it with an administrator's client.
 func Installed(t *testing.T, root string, controllers bool) (*plane.Plane, client.Client) {
 	t.Helper()
 	p := Start(t, controllers)
@@ -47,7 +48,8 @@ func Installed(t *testing.T, root string, controllers bool) (*plane.Plane, clien
 	return p, admin
 }
 
-// Client that knows Kubernetes' own kinds, definitions and AppConfigs.
+// Client returns a client for the built-in kinds of Kubernetes, CustomResourceDefinitions and
+// AppConfigs.
 func Client(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -61,7 +63,7 @@ func Client(t *testing.T, config *rest.Config) client.Client {
 	return c
 }
 
-// Run a manager until the test ends.
+// Run runs a manager until the test ends.
 func Run(t *testing.T, mgr manager.Runnable) {
 	t.Helper()
 	done := make(chan error, 1)

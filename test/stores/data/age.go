@@ -14,10 +14,10 @@ type ageCmd struct {
 	Days   int    `arg:"" help:"By how many days it should be older."`
 }
 
-// idFormat is how the id of a backup begins.
+// idFormat is the format of the time with which a backup's ID begins.
 const idFormat = "20060102T150405Z"
 
-// Run the command. It prints the id of the older backup.
+// Run copies the backup to a folder of an older one and prints the older one's ID.
 func (c *ageCmd) Run() error {
 	id, err := older(filepath.Base(c.Folder), c.Days)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *ageCmd) Run() error {
 	return nil
 }
 
-// older id of a backup that began some days before.
+// older returns the ID of a backup that began the given number of days earlier.
 func older(id string, days int) (string, error) {
 	begun, rest, _ := strings.Cut(id, "-")
 	t, err := time.Parse(idFormat, begun)
@@ -52,7 +52,8 @@ func older(id string, days int) (string, error) {
 	return t.AddDate(0, 0, -days).Format(idFormat) + "-" + rest, nil
 }
 
-// agedManifest says the same of a backup that began some days before.
+// agedManifest returns the manifest with another ID, and with times that are the given number of
+// days earlier.
 func agedManifest(raw []byte, id string, days int) ([]byte, error) {
 	m := map[string]any{}
 	if err := json.Unmarshal(raw, &m); err != nil {

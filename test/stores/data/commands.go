@@ -13,7 +13,7 @@ type loadCmd struct {
 	Bulk   int    `help:"MiB of random bytes in another table."`
 }
 
-// Run the command.
+// Run fills the database.
 func (c *loadCmd) Run(ctx context.Context) error {
 	s, err := connect(ctx, c.Engine)
 	if err != nil {
@@ -27,7 +27,7 @@ type sumsCmd struct {
 	Engine string `arg:"" help:"postgresql, mysql or mongodb."`
 }
 
-// Run the command.
+// Run prints a line for each table or collection: its name, rows and sum.
 func (c *sumsCmd) Run(ctx context.Context) error {
 	s, err := connect(ctx, c.Engine)
 	if err != nil {
@@ -49,7 +49,7 @@ type execCmd struct {
 	Statement string `arg:"" help:"Statement to run."`
 }
 
-// Run the command.
+// Run runs the statement and prints the first column of its rows.
 func (c *execCmd) Run(ctx context.Context) error {
 	s, err := connect(ctx, c.Engine)
 	if err != nil {
@@ -71,7 +71,7 @@ type dropCmd struct {
 	Database string `arg:"" help:"Database to drop."`
 }
 
-// Run the command.
+// Run drops the database.
 func (c *dropCmd) Run(ctx context.Context) error {
 	s, err := connect(ctx, c.Engine)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *dropCmd) Run(ctx context.Context) error {
 
 type waitCmd struct{}
 
-// Run the command.
+// Run waits until the process is stopped.
 func (*waitCmd) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

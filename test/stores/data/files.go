@@ -19,7 +19,7 @@ type mkdirCmd struct {
 	Folder []string `arg:"" help:"Folders to make."`
 }
 
-// Run the command.
+// Run creates the folders.
 func (c *mkdirCmd) Run() error {
 	for _, f := range c.Folder {
 		if err := os.MkdirAll(f, 0o755); err != nil {
@@ -35,7 +35,7 @@ type containerCmd struct {
 	Name     string `arg:"" help:"Container to make."`
 }
 
-// Run the command.
+// Run creates the container unless it exists.
 func (c *containerCmd) Run(ctx context.Context) error {
 	in, err := io.ReadAll(os.Stdin)
 	if err != nil {
@@ -67,7 +67,7 @@ type lsCmd struct {
 	Folder string `arg:"" help:"Folder to list."`
 }
 
-// Run the command. What goes while it is listed was not there.
+// Run prints the files. A file that is removed while the folder is listed is skipped.
 func (c *lsCmd) Run() error {
 	return filepath.WalkDir(c.Folder, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +88,7 @@ type flipCmd struct {
 	File string `arg:"" help:"File to change."`
 }
 
-// Run the command.
+// Run flips a bit of the byte in the middle of the file.
 func (c *flipCmd) Run() error {
 	f, err := os.OpenFile(c.File, os.O_RDWR, 0)
 	if err != nil {
@@ -115,7 +115,7 @@ type grepCmd struct {
 	File string `arg:"" help:"File to look in."`
 }
 
-// Run the command.
+// Run prints how often the text is in the file.
 func (c *grepCmd) Run() error {
 	raw, err := os.ReadFile(c.File)
 	if err != nil {
@@ -129,7 +129,7 @@ type rmCmd struct {
 	Path []string `arg:"" help:"Files or folders to remove."`
 }
 
-// Run the command.
+// Run removes the files and folders.
 func (c *rmCmd) Run() error {
 	for _, p := range c.Path {
 		if err := os.RemoveAll(p); err != nil {

@@ -1,9 +1,8 @@
-// Command data fills the databases of the end-to-end tests and sums up what they
-// hold, so that two of them can be compared row by row; and it looks after the
-// folders of stores, whose images hold nothing else.
+// Command data fills the databases of the end-to-end tests and computes checksums of their rows,
+// so that two databases can be compared. It also manipulates the folders of stores, whose images
+// contain no other tools.
 //
-// Connections are read from standard input, so that no password shows in a list
-// of processes.
+// Connections are read from standard input, so that no password is in a list of processes.
 package main
 
 import (
@@ -43,22 +42,22 @@ func main() {
 	k.BindTo(ctx, (*context.Context)(nil))
 	if err := k.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "data:", err)
-		os.Exit(1) //nolint:gocritic // Nothing is left to stop.
+		os.Exit(1) //nolint:gocritic // The deferred stop is not needed.
 	}
 }
 
-// server holds databases.
+// server is a connection to a database server.
 type server interface {
-	// load tables with so many rows in the largest, and so many MiB in another.
+	// load creates tables, with the given number of rows in the largest, and of MiB in another.
 	load(ctx context.Context, rows, bulk int) error
-	// sums of all tables, by name.
+	// sums returns the sums of all tables and of the catalog, by name.
 	sums(ctx context.Context) (map[string]*sum, error)
 	exec(ctx context.Context, statement string) ([]string, error)
 	drop(ctx context.Context, database string) error
 	close(ctx context.Context)
 }
 
-// connect to the server whose address is on standard input.
+// connect connects to the server whose URI is on standard input.
 func connect(ctx context.Context, engine string) (server, error) {
 	raw, err := io.ReadAll(os.Stdin)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// mongoDB is one database of a server that speaks its protocol.
+// mongoDB is one database of a server with MongoDB's protocol.
 type mongoDB struct {
 	client *mongo.Client
 	db     *mongo.Database

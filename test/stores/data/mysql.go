@@ -11,7 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// mySQL is a server of MariaDB or MySQL.
+// mySQL is a connection to MariaDB or MySQL.
 type mySQL struct{ db *sql.DB }
 
 func connectMySQL(ctx context.Context, uri string) (server, error) {
@@ -32,7 +32,7 @@ func connectMySQL(ctx context.Context, uri string) (server, error) {
 		return nil, fmt.Errorf("cannot connect to MariaDB: %w", err)
 	}
 	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(1) // settings of a session stay
+	db.SetMaxOpenConns(1) // settings of a session apply to one connection
 	if err := db.PingContext(ctx); err != nil {
 		return nil, fmt.Errorf("cannot connect to MariaDB: %w", err)
 	}
@@ -68,7 +68,7 @@ SELECT NEXT VALUE FOR invoice;
 `
 
 func (m *mySQL) load(ctx context.Context, rows, bulk int) error {
-	// seq_1_to_N is a table that MariaDB makes up.
+	// seq_1_to_N is a virtual table of MariaDB.
 	fill := fmt.Sprintf(`
 INSERT INTO orders (customer, total, placed, note, feels)
   SELECT CONCAT('customer ', seq %% 977), (seq * 7919 %% 100000) / 100.0, '2026-01-01' + INTERVAL seq MINUTE,
@@ -98,7 +98,8 @@ UPDATE orders SET note = 'changed' WHERE id IN (1, 2);`, rows)
 	return nil
 }
 
-// mySQLCatalog is what else there has to be, one row a thing.
+// mySQLCatalog are the queries for everything else that is compared, with one row for each
+// object.
 var mySQLCatalog = map[string]string{
 	"(columns)":     "SELECT table_name, column_name, column_type, is_nullable, column_default, generation_expression FROM information_schema.columns WHERE table_schema = DATABASE()",
 	"(indexes)":     "SELECT table_name, index_name, column_name, seq_in_index, non_unique FROM information_schema.statistics WHERE table_schema = DATABASE()",
@@ -134,7 +135,7 @@ func (m *mySQL) sum(ctx context.Context, query string) (*sum, error) {
 	return s, m.each(ctx, query, func(values [][]byte) { s.add(values...) })
 }
 
-// each row of a query, as the server writes its values.
+// each calls do for each row of a query, with the values as text.
 func (m *mySQL) each(ctx context.Context, query string, do func([][]byte)) error {
 	rows, err := m.db.QueryContext(ctx, query)
 	if err != nil {

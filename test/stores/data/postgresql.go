@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// postgreSQL is one database of a server.
+// postgreSQL is a connection to one database of a server.
 type postgreSQL struct{ conn *pgx.Conn }
 
 func connectPostgreSQL(ctx context.Context, uri string) (server, error) {
@@ -22,8 +22,8 @@ func connectPostgreSQL(ctx context.Context, uri string) (server, error) {
 
 func (p *postgreSQL) close(ctx context.Context) { _ = p.conn.Close(ctx) }
 
-// postgreSQLTables have what dumps get wrong: odd names, values that look like
-// others, nothing at all, and what is no table.
+// postgreSQLTables contain what dumps may get wrong: unusual names, values that look like others,
+// empty values and NULL, and objects other than tables.
 const postgreSQLTables = `
 CREATE TYPE mood AS ENUM ('fine', 'so so', '悪い');
 CREATE TABLE orders (
@@ -66,7 +66,7 @@ COMMENT ON TABLE orders IS 'what people bought: ü "quoted"';
 `
 
 func (p *postgreSQL) load(ctx context.Context, rows, bulk int) error {
-	// Notes are random, so that what is dumped does not compress to nothing.
+	// Notes contain digests, so that a dump of them does not compress to almost nothing.
 	fill := fmt.Sprintf(`
 INSERT INTO orders (customer, total, placed, note, feels)
   SELECT 'customer ' || n %% 977, (n * 7919 %% 100000) / 100.0, timestamptz '2026-01-01' + n * interval '1 minute',
@@ -87,7 +87,7 @@ REFRESH MATERIALIZED VIEW by_mood;`, rows)
 	if _, err := p.conn.Exec(ctx, "CREATE TABLE bulk (id int PRIMARY KEY, content bytea); ALTER TABLE bulk ALTER content SET STORAGE EXTERNAL"); err != nil {
 		return fmt.Errorf("cannot make a table: %w", err)
 	}
-	// A server keeps a thousand rows of a binary COPY in its memory.
+	// Rows are small, because a server keeps a thousand rows of a binary COPY in memory.
 	const size = 64 << 10
 	random := rand.NewChaCha8([32]byte{1})
 	_, err := p.conn.CopyFrom(ctx, pgx.Identifier{"bulk"}, []string{"id", "content"}, pgx.CopyFromSlice(bulk<<20/size, func(i int) ([]any, error) {
@@ -101,7 +101,8 @@ REFRESH MATERIALIZED VIEW by_mood;`, rows)
 	return nil
 }
 
-// postgreSQLCatalog is what else there has to be, one row a thing.
+// postgreSQLCatalog are the queries for everything else that is compared, with one row for each
+// object.
 var postgreSQLCatalog = map[string]string{
 	"(large objects)": "SELECT encode(lo_get(content), 'hex') FROM public.attachments WHERE content IS NOT NULL",
 	"(sequences)":     "SELECT schemaname || '.' || sequencename || ' ' || coalesce(last_value::text, '') FROM pg_sequences",
@@ -122,7 +123,7 @@ func (p *postgreSQL) sums(ctx context.Context) (map[string]*sum, error) {
 	}
 	out := map[string]*sum{}
 	for _, t := range tables {
-		// Whether a large object has the same number elsewhere, nobody asks.
+		// A large object may have another OID after a restore, so its OID is not compared.
 		row := "t.*::text"
 		if strings.HasSuffix(t, ".attachments") {
 			row = "t.id || ' ' || (t.content IS NULL)"
@@ -142,9 +143,9 @@ func (p *postgreSQL) sums(ctx context.Context) (map[string]*sum, error) {
 	return out, nil
 }
 
-// sum of a query's first column, read a row at a time.
+// sum returns the sum of a query's rows, which are read one at a time.
 func (p *postgreSQL) sum(ctx context.Context, query string) (*sum, error) {
-	// Values as text, whatever their type, and no statement to prepare.
+	// The simple protocol returns all values as text and prepares no statement.
 	rows, err := p.conn.Query(ctx, query, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read (%s): %w", query, err)
@@ -176,7 +177,7 @@ func (p *postgreSQL) exec(ctx context.Context, statement string) ([]string, erro
 	return out, nil
 }
 
-// drop a database that is not the one of this connection, and create it anew.
+// drop drops another database than that of this connection, and creates it again.
 func (p *postgreSQL) drop(ctx context.Context, database string) error {
 	name := pgx.Identifier{database}.Sanitize()
 	for _, s := range []string{"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name} {

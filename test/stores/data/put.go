@@ -25,8 +25,7 @@ type putCmd struct {
 	Keys     string `help:"Folder with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and ca.crt." required:""`
 }
 
-// Run the command: standard input becomes an object, in parts, as any uploader
-// does it.
+// Run uploads standard input as an object, in parts like other uploaders.
 func (c *putCmd) Run(ctx context.Context) (err error) {
 	client, err := c.client()
 	if err != nil {
@@ -65,7 +64,7 @@ func (c *putCmd) client() (*s3.Client, error) {
 	}), nil
 }
 
-// trusting an authority, whose certificate is PEM.
+// trusting returns a client that trusts a certificate authority, given as PEM.
 func trusting(authority string) (*http.Client, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(authority)) {

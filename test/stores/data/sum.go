@@ -7,24 +7,24 @@ import (
 	"math/bits"
 )
 
-// sum over rows in any order: the digests of all rows added up. Two tables with
-// the same number of rows and the same sum hold the same rows.
+// sum is a checksum of rows in any order: the sum of the digests of all rows. Two tables with the
+// same number of rows and the same sum contain the same rows.
 type sum struct {
 	rows  int64
 	total [4]uint64
 }
 
-// add a row of values, where nil is none.
+// add adds a row of values, in which nil stands for NULL.
 func (s *sum) add(values ...[]byte) {
 	h := sha256.New()
 	length := make([]byte, 8)
 	for _, v := range values {
-		// Lengths keep values apart, and none apart from an empty one.
+		// Lengths separate the values, and distinguish NULL from an empty value.
 		n := int64(len(v))
 		if v == nil {
 			n = -1
 		}
-		binary.BigEndian.PutUint64(length, uint64(n)) //nolint:gosec // -1 is meant to be the largest.
+		binary.BigEndian.PutUint64(length, uint64(n)) //nolint:gosec // -1 becomes the largest value.
 		h.Write(length)
 		h.Write(v)
 	}
@@ -36,7 +36,7 @@ func (s *sum) add(values ...[]byte) {
 	s.rows++
 }
 
-// String of the sum alone.
+// String returns the first half of the total in hexadecimal, without the number of rows.
 func (s *sum) String() string {
 	b := make([]byte, 0, 32)
 	for _, n := range s.total {

@@ -20,7 +20,7 @@ import (
 
 const token = "0123456789abcdef"
 
-// A fakeStore answers every question with the same things.
+// A fakeStore returns the same results for every request.
 type fakeStore struct {
 	cart  shop.Cart
 	made  bool
@@ -61,7 +61,7 @@ func (f *fakeStore) Orders(_ context.Context, _ string, limit int) ([]shop.Order
 func TestHandler(t *testing.T) {
 	type want struct {
 		Status int
-		Body   map[string]any // The fields that matter, of those that the answer has.
+		Body   map[string]any // The fields of the response that are compared.
 	}
 	problem := func(code string) map[string]any { return map[string]any{"error.code": code} }
 	cases := map[string]struct {
@@ -213,7 +213,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// field returns what stands at a path such as items.0.quantity, or nil.
+// field returns the value at a path such as items.0.quantity, or nil.
 func field(v any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		switch t := v.(type) {

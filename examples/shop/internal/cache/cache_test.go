@@ -19,7 +19,7 @@ import (
 
 var discard = slog.New(slog.DiscardHandler)
 
-// A redisServer is a real server of the machine's own binary.
+// A redisServer is a real server, of the redis-server program on this machine.
 type redisServer struct {
 	t    *testing.T
 	addr string
@@ -29,8 +29,8 @@ type redisServer struct {
 func startRedis(t *testing.T) *redisServer {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		// The suite core has the shop speak to the image's own Redis, and loses
-		// it; here it is for who has one, without a cluster.
+		// The end-to-end suite core tests the shop with Redis of Storeplane's image, and without
+		// it. These tests need no cluster, for developers with redis-server on their machine.
 		t.Skip("there is no redis-server on this machine")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -95,7 +95,7 @@ func TestCarts(t *testing.T) {
 	defer c.Close()
 	ctx := t.Context()
 
-	// The steps follow on one another: they are one cart's life.
+	// Each step continues with the cart of the one before.
 	steps := []struct {
 		reason string
 		do     func()
@@ -145,7 +145,7 @@ func TestCartsWithoutRedis(t *testing.T) {
 		t.Error("Ready(...): want false while Redis is down")
 	}
 
-	// An empty Redis takes the place of the old one.
+	// An empty Redis replaces the old one.
 	r.up()
 	until(t, "the cache is used again", func() bool {
 		c.Put(ctx, "s", cart(3))
@@ -171,7 +171,8 @@ func TestOpenHidesSecrets(t *testing.T) {
 	}
 }
 
-// TestOpenAuthorities: a cache that could not be verified is not used without saying so.
+// TestOpenAuthorities: Open returns an error if the certificate authority for a cache with TLS
+// cannot be read.
 func TestOpenAuthorities(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestRunDrains stops a server in the middle of a request: the request is
-// answered, the server says that it drains, and then nobody listens.
+// TestRunDrains: a server that is stopped during a request answers it, reports that it drains,
+// and then closes its port.
 func TestRunDrains(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestRunDrains(t *testing.T) {
 	case err := <-ran:
 		t.Fatalf("Run(...): returned during a request: %v", err)
 	case <-time.After(300 * time.Millisecond):
-		// Nothing to wait for: it is the return that should not happen.
+		// There is no event to wait for: the test checks that Run does not return.
 	}
 	if !s.Draining() {
 		t.Error("Draining(): want true after the server was told to stop")

@@ -32,7 +32,7 @@ func open(t *testing.T, uri string) *Store {
 	return s
 }
 
-// migrated returns a store that is ready for use.
+// migrated returns a store whose schema is up to date.
 func migrated(t *testing.T, srv *pgtest.Server) *Store {
 	t.Helper()
 	s := open(t, srv.URI)
@@ -50,7 +50,7 @@ func TestMigrate(t *testing.T) {
 		t.Error("Ready(...): a database without a schema should not be ready")
 	}
 
-	// Several at once, as when two Jobs overlap: each migration is applied by one.
+	// Several migrate at once, as when two Jobs overlap. Each migration is applied once.
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var applied []string
@@ -73,7 +73,7 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("Ready(...): %v", err)
 	}
 
-	// A withdrawn product stays withdrawn, and a newer schema is left alone.
+	// A deleted product is not created again, and a newer schema is not changed.
 	if _, err := s.pool.Exec(t.Context(), `DELETE FROM products WHERE id = 'lamp'; INSERT INTO schema_migrations VALUES (99, '0099_from_the_future')`); err != nil {
 		t.Fatal(err)
 	}
@@ -346,8 +346,8 @@ func TestPruneCarts(t *testing.T) {
 	}
 }
 
-// TestCrash places orders while the database crashes and comes back: every
-// order that was acknowledged is there, and none is there twice.
+// TestCrash: when the database crashes and restarts while orders are placed, every acknowledged
+// order is stored exactly once.
 func TestCrash(t *testing.T) {
 	srv := pgtest.Start(t).Own(t)
 	s := migrated(t, srv)

@@ -21,8 +21,8 @@ import (
 	"github.com/storeplane/storeplane/examples/shop/internal/web"
 )
 
-// TestShop buys something the way a person does, in the whole shop: frontend,
-// backend and a real database, with a cache that is down all the while.
+// TestShop: a visitor can buy something in the whole shop, with the frontend, the backend and a
+// real database, while the cache is down.
 func TestShop(t *testing.T) {
 	srv := pgtest.Start(t)
 	log := slog.New(slog.DiscardHandler)
@@ -96,7 +96,7 @@ func TestShop(t *testing.T) {
 	path, _, _ := strings.Cut(first, "\n")
 	expect(page(browser.Get(front.URL+"/orders")), `href="`+path+`"`)
 
-	// The same order by the API, passed through, with the browser's cookie.
+	// The API returns the same order, through the frontend and with the browser's cookie.
 	var order shop.Order
 	raw := page(browser.Get(front.URL + "/api" + path))
 	if err := json.Unmarshal([]byte(raw[strings.Index(raw, "\n"):]), &order); err != nil || order.Total != 11200 {

@@ -19,7 +19,7 @@ import (
 
 const token = "0123456789abcdef"
 
-// frontend returns a frontend of the given backend.
+// frontend starts a backend with the given handler and returns a frontend for it.
 func frontend(t *testing.T, backend http.Handler) http.Handler {
 	t.Helper()
 	srv := httptest.NewServer(backend)
@@ -59,8 +59,8 @@ func text(t *testing.T, res *http.Response) string {
 	return string(b)
 }
 
-// answers is a backend with a fixed answer a route: what to send, or with
-// which status to refuse.
+// answers returns a backend with a fixed response for each route: a body, or the status of an
+// error.
 func answers(routes map[string]any) http.Handler {
 	mux := http.NewServeMux()
 	for route, v := range routes {
@@ -175,7 +175,7 @@ func TestPages(t *testing.T) {
 					t.Errorf("\n%s\nGET %s: want the header %s", tc.reason, tc.path, h)
 				}
 			}
-			// html/template must leave the style as it is, or its hash no longer fits.
+			// html/template must not change the style, or its hash would not match.
 			if !strings.Contains(body, "<style>"+css+"</style>") {
 				t.Errorf("\n%s\nGET %s: the style differs from the one that the policy allows", tc.reason, tc.path)
 			}
@@ -184,7 +184,7 @@ func TestPages(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
-	// What reached the backend, as method, path, session, key and body.
+	// reached are the requests to the backend, as method, path, session, key and body.
 	var reached []string
 	backend := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -261,7 +261,7 @@ func TestReady(t *testing.T) {
 	down.Close()
 	cases := map[string]struct {
 		reason  string
-		backend *serve.Readiness // Nil when nobody answers.
+		backend *serve.Readiness // Nil when the backend does not answer.
 		want    serve.Readiness
 	}{
 		"Ready": {
@@ -301,7 +301,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestRetry has a backend that breaks off its first connection.
+// TestRetry: when the backend aborts the first connection, only requests that are safe to repeat
+// are retried.
 func TestRetry(t *testing.T) {
 	cases := map[string]struct {
 		reason  string

@@ -17,8 +17,8 @@ type folders struct {
 	root string
 }
 
-// Provision makes a folder and describes it as a local volume of the node that
-// the scheduler chose.
+// Provision creates a folder and returns it as a local volume of the node that the scheduler
+// chose.
 func (f *folders) Provision(_ context.Context, o controller.ProvisionOptions) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
 	if o.SelectedNodeName == "" {
 		return nil, controller.ProvisioningFinished, errors.New("cannot provision a volume before its node is known: the storage class needs volumeBindingMode WaitForFirstConsumer")
@@ -33,7 +33,8 @@ func (f *folders) Provision(_ context.Context, o controller.ProvisionOptions) (*
 	return volume(o, path), controller.ProvisioningFinished, nil
 }
 
-// Delete removes a volume's folder and what is in it.
+// Delete removes a volume's folder with its content. It refuses a path that is not directly below
+// the root.
 func (f *folders) Delete(_ context.Context, pv *corev1.PersistentVolume) error {
 	if pv.Spec.Local == nil || filepath.Dir(pv.Spec.Local.Path) != filepath.Clean(f.root) {
 		return fmt.Errorf("cannot delete volume %s: it is no folder of %s", pv.Name, f.root)

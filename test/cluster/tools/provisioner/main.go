@@ -1,11 +1,10 @@
-// Command provisioner gives the test cluster its volumes. It makes each
-// PersistentVolume a folder of the host, in Kubernetes' words a local volume,
-// and removes the folder with the volume.
+// Command provisioner provisions the volumes of the test cluster. Each PersistentVolume is a
+// local volume: a folder of the host, which is removed with the volume.
 //
-// Local volumes rather than hostPath ones, because the kubelet applies a pod's
-// fsGroup to the former and ignores it for the latter, and the databases under
-// test run as plain users. It also plays the resizer: a folder needs no work to
-// grow, so a raised request is granted at once. It enforces no sizes.
+// The volumes are local ones and not hostPath ones, because the kubelet applies a pod's fsGroup
+// to the former and ignores it for the latter, and the databases under test do not run as root.
+// The program also acts as the resizer: a folder needs no work to grow, so an increased request
+// is granted at once. Sizes are not enforced.
 package main
 
 import (
@@ -30,7 +29,7 @@ func main() {
 	port := flag.Int("metrics-port", 8182, "Port of 127.0.0.1 that serves metrics, and shows that it runs.")
 	flag.Parse()
 
-	if err := run(*kubeconfig, *dir, *name, int32(*port)); err != nil { //nolint:gosec // A port.
+	if err := run(*kubeconfig, *dir, *name, int32(*port)); err != nil { //nolint:gosec // A port fits into int32.
 		log.Fatal(err)
 	}
 }
@@ -39,8 +38,8 @@ func run(kubeconfig, dir, name string, port int32) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	// Volumes are 0777 so that pods without an fsGroup can write too; a umask
-	// would take that away.
+	// Folders have mode 0777 so that pods without an fsGroup can write to them too, which a umask
+	// would prevent.
 	syscall.Umask(0)
 
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

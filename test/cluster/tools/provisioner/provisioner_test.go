@@ -58,9 +58,9 @@ func TestSync(t *testing.T) {
 	const ours = "storeplane.example.com/local"
 	cases := map[string]struct {
 		reason string
-		by     string // who made the volume
+		by     string // provisioner of the volume
 		pvc    *corev1.PersistentVolumeClaim
-		// volume and claim are the capacities after it.
+		// volume and claim are the capacities after sync.
 		volume, claim string
 		writes        []string
 	}{
@@ -136,7 +136,7 @@ func TestFolders(t *testing.T) {
 	f := &folders{root: t.TempDir()}
 	o := controller.ProvisionOptions{PVName: "pvc-1", PVC: claim("1Gi", "1Gi"), SelectedNodeName: "node"}
 	path := filepath.Join(f.root, "shop_data_pvc-1")
-	if err := os.Mkdir(path, 0o777); err != nil { //nolint:gosec // As provisioned.
+	if err := os.Mkdir(path, 0o777); err != nil { //nolint:gosec // The mode is the provisioner's.
 		t.Fatal(err)
 	}
 

@@ -13,10 +13,12 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// annProvisionedBy is how the provisioning library marks the volumes it made.
+// annProvisionedBy is the annotation in which the provisioning library stores the provisioner of
+// a volume.
 const annProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// resizer grants claims the storage they ask for once they ask for more.
+// resizer grants PersistentVolumeClaims the storage that they request when they request more than
+// they have.
 type resizer struct {
 	client kubernetes.Interface
 	name   string
@@ -84,7 +86,7 @@ func (r *resizer) sync(ctx context.Context, key string) error {
 		return nil
 	}
 
-	// The volume first: a claim must never show more than its volume has.
+	// The volume is updated first: a claim must never show a larger capacity than its volume.
 	want := pvc.Spec.Resources.Requests[corev1.ResourceStorage]
 	if pv.Spec.Capacity.Storage().Cmp(want) < 0 {
 		pv.Spec.Capacity[corev1.ResourceStorage] = want
@@ -99,12 +101,12 @@ func (r *resizer) sync(ctx context.Context, key string) error {
 	return nil
 }
 
-// wantsMore says whether a bound claim asks for more than it has.
+// wantsMore reports whether a bound claim requests more storage than it has.
 func wantsMore(pvc *corev1.PersistentVolumeClaim) bool {
 	return pvc.Status.Phase == corev1.ClaimBound && pvc.Status.Capacity.Storage().Cmp(*pvc.Spec.Resources.Requests.Storage()) < 0
 }
 
-// resized returns the claim as it looks once its growth has been granted.
+// resized returns a copy of the claim with the status after its expansion.
 func resized(pvc *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	out := pvc.DeepCopy()
 	out.Status.Capacity[corev1.ResourceStorage] = pvc.Spec.Resources.Requests[corev1.ResourceStorage]

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// keeper passes requests on to a registry and keeps the manifests that are
-// stored, to store them again when it starts.
+// keeper passes requests on to a registry and saves the manifests that are pushed. newKeeper
+// pushes the saved ones to the registry again.
 type keeper struct {
 	next http.Handler
 	dir  string
 }
 
-// kept is a manifest as it was stored.
+// kept is a manifest as it was pushed.
 type kept struct {
 	Path string    `json:"path"`
 	Type string    `json:"type"`
@@ -31,7 +31,7 @@ type kept struct {
 }
 
 func newKeeper(next http.Handler, dir string) (*keeper, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Nothing secret.
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // It holds no secret.
 		return nil, fmt.Errorf("cannot make the folder of manifests: %w", err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -40,7 +40,7 @@ func newKeeper(next http.Handler, dir string) (*keeper, error) {
 	}
 	var all []kept
 	for _, f := range files {
-		b, err := os.ReadFile(f) //nolint:gosec // Our own.
+		b, err := os.ReadFile(f) //nolint:gosec // A file that keep wrote.
 		if err != nil {
 			return nil, fmt.Errorf("cannot read manifest %s: %w", f, err)
 		}
@@ -50,7 +50,8 @@ func newKeeper(next http.Handler, dir string) (*keeper, error) {
 		}
 		all = append(all, m)
 	}
-	// An index is refused before the manifests that it lists.
+	// In the order in which they were pushed: the registry rejects an index before the manifests
+	// that it lists.
 	slices.SortFunc(all, func(a, b kept) int { return a.At.Compare(b.At) })
 	k := &keeper{next: next, dir: dir}
 	for _, m := range all {
@@ -61,7 +62,8 @@ func newKeeper(next http.Handler, dir string) (*keeper, error) {
 	return k, nil
 }
 
-// ServeHTTP passes a request on.
+// ServeHTTP passes a request on. It saves a manifest that the registry accepts, and removes one
+// that is deleted.
 func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.URL.Path, "/v2/") || !strings.Contains(r.URL.Path, "/manifests/") || (r.Method != http.MethodPut && r.Method != http.MethodDelete) {
 		k.next.ServeHTTP(w, r)
@@ -92,7 +94,7 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// store hands a manifest to the registry.
+// store pushes a manifest to the registry and returns the response.
 func (k *keeper) store(m kept) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPut, m.Path, bytes.NewReader(m.Body))
 	r.Header.Set("Content-Type", m.Type)
@@ -101,7 +103,7 @@ func (k *keeper) store(m kept) *httptest.ResponseRecorder {
 	return w
 }
 
-// keep writes a manifest to its file, whole or not at all.
+// keep writes a manifest to its file atomically.
 func (k *keeper) keep(m kept) error {
 	b, err := json.Marshal(m)
 	if err != nil {

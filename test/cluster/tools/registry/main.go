@@ -1,7 +1,6 @@
-// Command registry is the test cluster's image registry: that of
-// go-containerregistry, which crane serves too, with one thing added. Theirs
-// keeps blobs on disk and manifests in memory only, and so forgets every image
-// when it is restarted; this one keeps the manifests as well.
+// Command registry is the test cluster's image registry. It is the one of go-containerregistry,
+// which crane serves too, and keeps manifests on disk in addition. The original keeps only blobs
+// on disk and manifests in memory, and so loses every image at a restart.
 package main
 
 import (
