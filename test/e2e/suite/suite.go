@@ -108,7 +108,7 @@ func (s *Suite) connect(ctx context.Context, cfg *envconf.Config) (context.Conte
 // sweep removes what this run, or a killed one before it, has left behind.
 func (s *Suite) sweep(ctx context.Context, _ *envconf.Config) (context.Context, error) {
 	if s.Cluster.Kube == nil {
-		// It was never reached.
+		// The cluster was never reached.
 		return ctx, nil
 	}
 	return ctx, errors.Join(s.Cluster.Sweep(ctx, s.name), s.Cleanup())
