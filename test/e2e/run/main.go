@@ -40,7 +40,7 @@ func (c *cli) Run(ctx context.Context) error {
 		return fmt.Errorf("cannot run suite %q: the suites are %s", c.Suite, strings.Join(suites, ", "))
 	}
 	if c.Soak {
-		c.Suite, c.Seed = "postgresql", cmp.Or(c.Seed, 1+rand.Uint64N(1<<32)) //nolint:gosec // It is printed.
+		c.Suite, c.Seed = "postgresql", cmp.Or(c.Seed, 1+rand.Uint64N(1<<32)) //nolint:gosec // The seed is no secret: it is printed.
 		fmt.Printf("seed %d: make soak SEED=%d draws the same faults\n", c.Seed, c.Seed)
 	}
 	env, err := environment(ctx)
