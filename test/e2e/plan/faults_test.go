@@ -39,7 +39,8 @@ const explainedAfter = 3 * time.Minute
 // fault is an object that something keeps from being ready, and what the explanation must contain.
 type fault struct {
 	kind, namespace, name string
-	// object and says are of the cause.
+	// object is the prefix of the object that the explanation must name as the cause, and says a
+	// text of its message.
 	object, says string
 }
 
