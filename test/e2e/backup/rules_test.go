@@ -163,7 +163,7 @@ func (g *ground) overwrites(ctx context.Context, _ notes) error {
 	return nil
 }
 
-// chooses checks how the backup that is restored is chosen.
+// chooses checks restores of a backup by ID, by time, and of the newest one.
 func (g *ground) chooses(ctx context.Context, _ notes) error {
 	e := engines[0]
 	if err := g.prepared(ctx, e, backupv1.Volume); err != nil {

@@ -122,8 +122,8 @@ func seedsRun(ctx context.Context, n notes) error {
 	return errors.Join(append(errs, w.AwaitGone(ctx, settled, "WebApp", "demo-app"))...)
 }
 
-// seedDatabase applies a database first with a version that most installations do not have, and
-// then with the version of the example.
+// seedDatabase applies a database with version 14 and, if the installation does not have it,
+// expects a refusal that lists the versions and changes to the version of the example.
 func seedDatabase(ctx context.Context, n notes) error {
 	w, err := watchSeeds(ctx)
 	if err != nil {

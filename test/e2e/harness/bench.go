@@ -28,7 +28,7 @@ func Bench(ctx context.Context, target, namespace string, keep bool, measure fun
 		return err
 	}
 	if !keep {
-		// Also after an interrupt, when ctx has ended.
+		// Clean up also after an interrupt, when ctx has ended.
 		defer func() { _ = cluster.Sweep(context.WithoutCancel(ctx), namespace) }()
 	}
 	return measure(cluster)

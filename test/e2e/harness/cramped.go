@@ -17,8 +17,8 @@ import (
 // everything that the tests run beside it.
 const enoughCores = 8
 
-// Cramp creates a policy by which the pods of a suite's namespaces request a fifth of their CPU, if
-// the cluster has fewer than enoughCores. It reports whether it did.
+// Cramp creates a policy by which the pods of a suite's namespaces request about a fifth of their
+// CPU, if the cluster has fewer than enoughCores. It reports whether it did.
 func (c *Cluster) Cramp(ctx context.Context, suite string) (bool, error) {
 	nodes, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -18,14 +18,15 @@ import (
 //go:embed load.py
 var loadScript string
 
-// Load is a number of clients that place orders until Stop, or until one of the bounds is reached.
+// Load is a number of simulated customers of a shop, which make requests until Stop, or until one
+// of the bounds is reached.
 type Load struct {
 	Host    string `json:"host"`
 	Port    int    `json:"port"`
 	TLS     *TLS   `json:"tls,omitempty"`
 	Session string `json:"session"`
 
-	// Workers is the number of clients, each of which makes Rate requests a second.
+	// Workers is the number of customers, each of which makes Rate requests a second.
 	Workers int     `json:"workers"`
 	Rate    float64 `json:"rate"`
 

@@ -176,8 +176,8 @@ func (f fault) took(ctx context.Context) (time.Duration, error) {
 	return took, err
 }
 
-// isNamedBy reports whether a cause contains the text of the fault. A part that begins with ": set
-// " may also be among the cause's proposals.
+// isNamedBy reports whether a cause contains the text of the fault. What to set, if the text names
+// it, may be among the proposals of the cause instead of in its message.
 func (f fault) isNamedBy(c *explain.Cause) bool {
 	text := c.Message + "\n" + strings.Join(c.Do, "\n")
 	for part := range strings.SplitSeq(f.says, ": set ") {

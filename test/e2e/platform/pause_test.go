@@ -87,8 +87,8 @@ func pauses(ctx context.Context, n notes) error {
 	return errors.Join(err, small.ready(ctx))
 }
 
-// parts returns the objects of an EcommercePlatform that have a controller or function of their
-// own.
+// parts returns the objects of an EcommercePlatform that are reconciled on their own: claims,
+// Backups and AppConfigs.
 func (s *shop) parts() []harness.Key {
 	var out []harness.Key
 	for _, kind := range []string{"DatabaseCluster", "WebApp", "Backup", "AppConfig"} {
