@@ -156,7 +156,7 @@ func refusedByAPIServer(ctx context.Context, n notes) (err error) {
 		return err
 	}
 	n.Addf("said after %.1fs", time.Since(start).Seconds())
-	// The observedGeneration of the condition does not tell: Crossplane sets it to the generation
+	// The observedGeneration of the condition is not compared: Crossplane sets it to the generation
 	// that its write of the status returns, which is newer than the one that the function received
 	// if the claim was changed meanwhile.
 	for _, v := range w.History("WebApp", "web") {
