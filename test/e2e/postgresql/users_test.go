@@ -88,7 +88,7 @@ const rotatesWithin = time.Minute
 // rotates changes a password by deleting it from the Secret, and returns the new login.
 func (d *database) rotates(ctx context.Context, n notes, old harness.Login) (harness.Login, error) {
 	start := time.Now()
-	// A Secret is not validated like a claim, so that the field can be removed directly.
+	// The password is removed from the Secret itself, not by a change of the claim.
 	if _, err := cluster.Patch(ctx, "Secret", d.namespace, reportingSecret, harness.Patch{"data": harness.Patch{"password": nil}}); err != nil {
 		return old, err
 	}
