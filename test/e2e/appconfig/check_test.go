@@ -10,21 +10,22 @@ import (
 
 type notes = suite.Notes
 
-// Bounds of waiting.
+// Timeouts.
 const (
-	// soon is for what takes a reconcile or two.
+	// soon is for what takes one or two reconciles.
 	soon = 30 * time.Second
-	// rolled is for a rollout to end, with pods that start one after the other.
+	// rolled is for a rollout with pods that start one after the other.
 	rolled = 2 * time.Minute
-	// started is for what comes up from nothing while the machine is busy.
+	// started is for what starts from nothing while the machine is busy.
 	started = 5 * time.Minute
-	// collected is for what is looked at when a rollout ends, or minutes later.
+	// collected is for the removal of old bundles, which is due at the end of a rollout or minutes
+	// later.
 	collected = 12 * time.Minute
 )
 
-// progressDeadline of the AppConfigs here, as they write it.
+// progressDeadline is the deadline in the AppConfigs of these tests.
 const progressDeadline = 20 * time.Second
 
-// rollbackSlack is how much longer than that a rollback may take until all pods
-// are well again.
+// rollbackSlack is how much longer than the deadline a rollback may take until all pods are healthy
+// again.
 const rollbackSlack = 20 * time.Second

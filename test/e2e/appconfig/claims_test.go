@@ -16,7 +16,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// Names of the claims with a config, and of what they become.
+// Names of the claims with a config and of their Deployments.
 const (
 	web    = "web"
 	webWeb = "web-web"
@@ -26,7 +26,7 @@ const (
 	frontendWeb = "store-frontend-web"
 )
 
-// claims with a config of their own.
+// claims returns the checks of claims that have a config.
 func claims() types.Feature {
 	g := newGround("e2e-appconfig-claims")
 	f := tests.Feature("claims with a config", g.namespace).
@@ -37,7 +37,7 @@ func claims() types.Feature {
 	return f.Feature()
 }
 
-// claim of a kind that has a config, ready to be looked at.
+// claim creates a claim with a config, unless an earlier check has, and waits until it is Ready.
 func (g *ground) claim(ctx context.Context, kind, name, file string) error {
 	if err := g.ready(ctx); err != nil {
 		return err
@@ -49,13 +49,13 @@ func (g *ground) claim(ctx context.Context, kind, name, file string) error {
 	return g.world.AwaitReady(ctx, started, kind, name)
 }
 
-// configOf a claim, by what its status says.
+// configOf returns the config part of a claim's status.
 func (g *ground) configOf(kind, name string) (bundle, state, message string) {
 	u := g.world.Get(kind, name)
 	return harness.Field(u, "status", "config", "bundle"), harness.Field(u, "status", "config", "state"), harness.Field(u, "status", "config", "message")
 }
 
-// spec of a claim, changed.
+// spec patches the spec of a claim.
 func (g *ground) spec(ctx context.Context, kind, name string, p harness.Patch) error {
 	return g.change(ctx, kind, name, harness.Patch{"spec": p})
 }
@@ -107,8 +107,8 @@ func (g *ground) webChanges(ctx context.Context, n notes) error {
 	return nil
 }
 
-// takesBackClaim changes a claim such that its pods crash, and waits until all is
-// as it was and the claim says why.
+// takesBackClaim changes a claim such that its pods crash, and waits until its config is rolled
+// back and the status contains the reason.
 func (g *ground) takesBackClaim(ctx context.Context, n notes, kind, name string, bad harness.Patch, says string) error {
 	begin := time.Now()
 	good, _, _ := g.configOf(kind, name)
@@ -157,7 +157,7 @@ func (g *ground) webTakesBack(ctx context.Context, n notes) error {
 	return g.world.AwaitReady(ctx, soon, "WebApp", web)
 }
 
-// customers keep buying in the shop while it is changed.
+// customers calls change under a load of customers, of which no request may fail.
 func (g *ground) customers(ctx context.Context, n notes, change func() error) error {
 	const seconds, workers, rate = 600, 4, 8
 	load, err := g.client.Start(ctx, harness.Load{
@@ -206,7 +206,8 @@ func (g *ground) shopChanges(ctx context.Context, n notes) error {
 	return nil
 }
 
-// shopTakesBack what stops the backend: it never reaches the frontend.
+// shopTakesBack checks that a value that stops the backend is rolled back and never reaches the
+// frontend.
 func (g *ground) shopTakesBack(ctx context.Context, n notes) error {
 	if err := g.claim(ctx, "EcommercePlatform", store, "store.yaml"); err != nil {
 		return err

@@ -20,10 +20,10 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// kind of what is tested here, for the harness.
+// kind is the kind under test.
 const kind = configv1.AppConfigKind
 
-// parameters of an application that votes, for these targets.
+// parameters returns parameters of an AppConfig for these targets.
 func parameters(application string, config map[string]string, targets ...configv1.Target) configv1.AppConfigParameters {
 	return configv1.AppConfigParameters{
 		Application: application,
@@ -37,7 +37,7 @@ func deployment(name string) configv1.Target {
 	return configv1.Target{Kind: configv1.Deployment, Name: name}
 }
 
-// pets are something to vote on.
+// pets returns the config of a poll.
 func pets() map[string]string {
 	return map[string]string{"POLL": "p1", "TITLE": "Which pet?", "OPTIONS": "Cats,Dogs"}
 }
@@ -58,12 +58,12 @@ func (g *ground) configure(ctx context.Context, name string, p configv1.AppConfi
 	return g.world.AwaitSeen(ctx, u)
 }
 
-// edit the parameters of an AppConfig.
+// edit patches the parameters of an AppConfig.
 func (g *ground) edit(ctx context.Context, name string, p harness.Patch) error {
 	return g.change(ctx, kind, name, harness.Patch{"spec": harness.Patch{"forProvider": p}})
 }
 
-// set keys of an AppConfig's config.
+// set sets keys of an AppConfig's config.
 func (g *ground) set(ctx context.Context, name string, values map[string]string) error {
 	config := harness.Patch{}
 	for k, v := range values {
@@ -72,19 +72,19 @@ func (g *ground) set(ctx context.Context, name string, values map[string]string)
 	return g.edit(ctx, name, harness.Patch{"config": config})
 }
 
-// appConfig as it was seen last.
+// appConfig returns an AppConfig as observed last.
 func (g *ground) appConfig(name string) configv1.AppConfig { return decode(g.world.Get(kind, name)) }
 
 func decode(u *unstructured.Unstructured) configv1.AppConfig {
 	a := configv1.AppConfig{}
 	if u != nil {
-		// What cannot be read stays empty, and is missed by whoever asks.
+		// A field that cannot be converted stays empty, and the checks that need it fail.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &a)
 	}
 	return a
 }
 
-// await what an AppConfig shall say of itself as it is now.
+// await waits until done returns true for an AppConfig.
 func (g *ground) await(ctx context.Context, within time.Duration, name, what string, done func(configv1.AppConfig) bool) error {
 	return g.world.Await(ctx, within, "AppConfig "+name+" "+what, func() (bool, string) {
 		a := g.appConfig(name)
@@ -92,27 +92,27 @@ func (g *ground) await(ctx context.Context, within time.Duration, name, what str
 	})
 }
 
-// awaitGood waits until all targets run what an AppConfig asks for now, and
-// returns its bundle.
+// awaitGood waits until all targets run the present config of an AppConfig, and returns the name of
+// its bundle.
 func (g *ground) awaitGood(ctx context.Context, within time.Duration, name string) (string, error) {
 	err := g.await(ctx, within, name, "to be Ready", isGood)
 	return g.appConfig(name).Status.AtProvider.Bundle, err
 }
 
-// isGood tells whether all targets of an AppConfig run what it asks for now.
+// isGood reports whether all targets of an AppConfig run its present config.
 func isGood(a configv1.AppConfig) bool {
 	p := a.Status.AtProvider
 	return is(a, "Ready", corev1.ConditionTrue, "") && p.Bundle != "" && p.Bundle == p.LastGood && p.Pending == "" && p.Failed == nil
 }
 
-// is tells whether a condition of an AppConfig as it is now has a status, and a
-// reason if one is given.
+// is reports whether a condition of an AppConfig, at the present generation, has a status and,
+// unless it is empty, a reason.
 func is(a configv1.AppConfig, typ string, status corev1.ConditionStatus, reason string) bool {
 	c := a.GetCondition(xpv2.ConditionType(typ))
 	return c.Status == status && (reason == "" || string(c.Reason) == reason) && c.ObservedGeneration >= a.Generation && a.Generation > 0
 }
 
-// describe what a person would ask.
+// describe describes the state of an AppConfig.
 func describe(a configv1.AppConfig) string {
 	if a.Name == "" {
 		return "it does not exist"
@@ -131,8 +131,8 @@ func describe(a configv1.AppConfig) string {
 	return strings.Join(append(parts, fmt.Sprintf("generation %d", a.Generation)), "; ")
 }
 
-// awaitEvents of an AppConfig with all of these reasons. They are written a moment
-// after what they tell of.
+// awaitEvents waits until an AppConfig has events with all of these reasons. Events are written a
+// moment after what they report.
 func (g *ground) awaitEvents(ctx context.Context, name string, reasons ...string) error {
 	var missing []string
 	err := wait.For(func(ctx context.Context) (bool, error) {
@@ -151,7 +151,7 @@ func (g *ground) awaitEvents(ctx context.Context, name string, reasons ...string
 	return nil
 }
 
-// target of an AppConfig by its name.
+// target returns the status of a target by its name, or the zero value.
 func target(a configv1.AppConfig, name string) configv1.TargetStatus {
 	for _, t := range a.Status.AtProvider.Targets {
 		if t.Name == name {

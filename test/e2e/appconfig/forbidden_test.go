@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// policy that forbids, and its binding.
+	// policy is the name of the ValidatingAdmissionPolicy that forbids, and of its binding.
 	policy = "e2e-appconfig-forbidden"
-	// provider is the user that the provider is to the API server.
+	// provider is the provider's user name at the API server.
 	provider = "system:serviceaccount:crossplane-system:storeplane-provider"
 )
 
-// forbid the provider to change one Deployment. RBAC knows no verbs for one object
-// among others that may be changed, so this is how it is done.
+// forbid forbids the provider to change one Deployment. It takes a policy, because RBAC cannot
+// exclude one object among others that may be changed.
 func (g *ground) forbid(ctx context.Context, name string) error {
-	// What a run that was killed has left.
+	// Remove the policy that a killed run has left behind.
 	if err := g.allow(ctx); err != nil {
 		return err
 	}
@@ -71,8 +71,7 @@ func (g *ground) forbid(ctx context.Context, name string) error {
 	return g.awaitForbidden(ctx, name)
 }
 
-// awaitForbidden waits until the API server has taken up the policy, which it
-// does a moment later.
+// awaitForbidden waits until the API server applies the policy, which takes a moment.
 func (g *ground) awaitForbidden(ctx context.Context, name string) error {
 	cfg := rest.CopyConfig(cluster.Config)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: provider}
@@ -91,7 +90,7 @@ func (g *ground) awaitForbidden(ctx context.Context, name string) error {
 	return nil
 }
 
-// allow it again.
+// allow removes the policy.
 func (g *ground) allow(ctx context.Context) error {
 	api := cluster.Kube.AdmissionregistrationV1()
 	err := errors.Join(
@@ -111,8 +110,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// forbidden: the others go on, it is said which one is not, and once it may be
-// changed it is.
+// forbidden checks that the other targets are changed if one may not be, that the status names that
+// one, and that it is changed once the policy is removed.
 func (g *ground) forbidden(ctx context.Context, n notes) error {
 	const app, one, other = "forbidden", "forbidden-one", "forbidden-other"
 	was, err := g.serving(ctx, parameters(app, pets(), deployment(one), deployment(other)))
@@ -144,7 +143,7 @@ func (g *ground) forbidden(ctx context.Context, n notes) error {
 	if err := g.allow(ctx); err != nil {
 		return err
 	}
-	// It is tried again once a minute.
+	// The provider retries once a minute.
 	if _, err := g.awaitGood(ctx, 2*rolled, app); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
-// ground is a namespace in which AppConfigs and workloads are made.
+// ground is a namespace in which checks create AppConfigs and workloads.
 type ground struct {
 	namespace string
 
@@ -27,7 +27,7 @@ func newGround(namespace string) *ground {
 	return &ground{namespace: namespace, once: suite.Once{}}
 }
 
-// ready to be built on.
+// ready creates the namespace and starts the watch and the client, once.
 func (g *ground) ready(ctx context.Context) error {
 	return g.once.Do("ground", func() error {
 		if err := cluster.CreateNamespace(ctx, g.namespace); err != nil {
@@ -42,7 +42,7 @@ func (g *ground) ready(ctx context.Context) error {
 	})
 }
 
-// create an object of a file in manifests/appconfig.
+// create creates the object of a file in manifests/appconfig.
 func (g *ground) create(ctx context.Context, file string, values map[string]string) error {
 	all := map[string]string{"NAMESPACE": g.namespace, "REGISTRY": cluster.Registry, "REPLICAS": "2"}
 	maps.Copy(all, values)
@@ -56,12 +56,13 @@ func (g *ground) create(ctx context.Context, file string, values map[string]stri
 	return g.world.AwaitSeen(ctx, u)
 }
 
-// workload of a file, for an application.
+// workload creates the workload of a file for an application.
 func (g *ground) workload(ctx context.Context, file, name, application string) error {
 	return g.create(ctx, file+".yaml", map[string]string{"NAME": name, "APP": application})
 }
 
-// first options of an application, before there is an AppConfig.
+// first creates the ConfigMap with an application's options that its workloads read before there is
+// an AppConfig.
 func (g *ground) first(ctx context.Context, application string) error {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"OPTIONS": "None,Other"}}}
 	u.SetName(application + "-first")
@@ -70,12 +71,12 @@ func (g *ground) first(ctx context.Context, application string) error {
 	return err
 }
 
-// secret with these texts.
+// secret creates a Secret with these texts.
 func (g *ground) secret(ctx context.Context, name string, texts map[string]string) error {
 	return cluster.CreateSecret(ctx, g.namespace, name, texts)
 }
 
-// change an object, and wait until the change is seen here.
+// change patches an object and waits until the watch contains the change.
 func (g *ground) change(ctx context.Context, kind, name string, p harness.Patch) error {
 	u, err := cluster.Patch(ctx, kind, g.namespace, name, p)
 	if err != nil {
@@ -84,7 +85,7 @@ func (g *ground) change(ctx context.Context, kind, name string, p harness.Patch)
 	return g.world.AwaitSeen(ctx, u)
 }
 
-// ask the Service of a WebApp or one pod for a path.
+// ask requests a path from the Service of a WebApp or from a pod.
 func (g *ground) ask(ctx context.Context, host, path string) (string, error) {
 	a, err := g.client.Do(ctx, harness.Request{Host: host, Port: port, Method: "GET", Path: path})
 	if err != nil {
@@ -96,5 +97,5 @@ func (g *ground) ask(ctx context.Context, host, path string) (string, error) {
 	return a.Body, nil
 }
 
-// port of the vote app.
+// port is the port of the vote app.
 const port = 8080

@@ -19,28 +19,29 @@ import (
 //go:embed load.py
 var loadScript string
 
-// load is a number of people who keep voting. It ends by itself at its bounds.
+// load is a number of clients that vote until they are stopped, or until one of the bounds is
+// reached.
 type load struct {
 	Host   string `json:"host"`
 	Port   int    `json:"port"`
 	Option string `json:"option"`
 
-	// Keys that sign the receipts of polls, by the polls' names.
+	// Keys are the keys that sign the receipts of polls, by the name of the poll.
 	Keys map[string]string `json:"keys"`
 
-	// Workers that ask, each at Rate requests a second.
+	// Workers is the number of clients, each of which makes Rate requests a second.
 	Workers int     `json:"workers"`
 	Rate    float64 `json:"rate"`
 
-	// Seconds and Most requests are the bounds.
+	// Seconds and Most bound the duration and the number of requests.
 	Seconds int `json:"seconds"`
 	Most    int `json:"most"`
 
-	// Marker is a file that is made once every worker has voted.
+	// Marker is a file that is created once every worker has voted.
 	Marker string `json:"marker"`
 }
 
-// tally of a load.
+// tally is the result of a load.
 type tally struct {
 	Requests int            `json:"requests"`
 	Failed   int            `json:"failed"`
@@ -55,11 +56,11 @@ func (t tally) String() string {
 	return fmt.Sprintf("%d requests in %.0fs, %d failed, slowest %.2fs", t.Requests, t.Seconds, t.Failed, t.Slowest)
 }
 
-// leastRequests that tell anything.
+// leastRequests is the smallest number of requests that makes a load meaningful.
 const leastRequests = 100
 
-// check returns an error when a request failed, when a pod had half of a
-// configuration, or when there was too little load to tell.
+// check returns an error if a request failed, if a pod ran parts of two configurations, or if there
+// were too few requests for a result.
 func (t tally) check() error {
 	switch {
 	case t.Failed > 0:
@@ -73,13 +74,13 @@ func (t tally) check() error {
 	}
 }
 
-// ClientPod and its container are the harness' own.
+// The names of the harness' client pod and its container.
 const (
 	ClientPod       = "e2e-client"
 	clientContainer = "client"
 )
 
-// under makes a change under load, and holds it against it.
+// under calls change under load and returns an error if either of them fails.
 func (g *ground) under(ctx context.Context, n notes, host string, keys map[string]string, change func() error) error {
 	const seconds, workers, rate = 600, 4, 8
 	l := load{
@@ -101,14 +102,14 @@ func (g *ground) under(ctx context.Context, n notes, host string, keys map[strin
 	ended := make(chan result, 1)
 	go func() {
 		out, err := cluster.Exec(ctx, g.namespace, ClientPod, clientContainer, stdin, "python3", "-c", loadScript)
-		// Who writes to a load that has ended would wait for ever.
+		// A write to a load that has ended would block forever otherwise.
 		_ = stdin.Close()
 		ended <- result{out, err}
 	}()
 	if _, err := tell.Write(append(ask, '\n')); err != nil {
 		return fmt.Errorf("cannot start the load: %w", err)
 	}
-	// Nothing in the cluster tells that a file is there.
+	// No event of the cluster reports that a file exists.
 	err = wait.For(func(ctx context.Context) (bool, error) {
 		_, err := g.client.Run(ctx, "", "test", "-e", l.Marker)
 		return err == nil, nil

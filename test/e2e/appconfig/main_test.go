@@ -1,8 +1,7 @@
 //go:build e2e
 
-// Package appconfig tests AppConfigs: that a change of configuration reaches the
-// pods, all of it and once, that one that does not work is taken back, and that
-// nobody who asks for something meanwhile goes without an answer.
+// Package appconfig tests AppConfigs: a change of configuration reaches the pods, completely and in
+// one rollout, one that does not work is rolled back, and no request fails meanwhile.
 package appconfig
 
 import (
@@ -20,8 +19,7 @@ var (
 
 func TestMain(m *testing.M) { tests.Main(m) }
 
-// TestAppConfig lists the checks in their order. Without -full only those are
-// made that are quick.
+// TestAppConfig: the checks pass in their order. Without -full only the quick ones run.
 func TestAppConfig(t *testing.T) {
 	fs := []types.Feature{voting()}
 	if tests.Full() {

@@ -18,7 +18,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// podSpec of a pod, or of what has a template of pods.
+// podSpec returns the spec of a pod or of a pod template.
 func podSpec(u *unstructured.Unstructured) corev1.PodSpec {
 	spec := corev1.PodSpec{}
 	if u == nil {
@@ -32,20 +32,20 @@ func podSpec(u *unstructured.Unstructured) corev1.PodSpec {
 		path = []string{"spec", "jobTemplate", "spec", "template", "spec"}
 	}
 	if raw, ok, err := unstructured.NestedMap(u.Object, path...); ok && err == nil {
-		// What cannot be read stays empty, and is missed by whoever asks.
+		// A spec that cannot be converted stays empty, and the checks that need it fail.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &spec)
 	}
 	return spec
 }
 
-// bundles of an application that a pod, or a template of pods, refers to, each
-// once, sorted. More than one is a pod that is half of this and half of that.
+// bundles returns the bundles of an application that a pod or a pod template refers to, each once,
+// sorted. A pod with more than one runs parts of two configurations.
 func bundles(u *unstructured.Unstructured, application string) []string {
 	spec := podSpec(u)
 	return slices.DeleteFunc(appconfig.References(&spec), func(name string) bool { return !appconfig.IsBundle(application, name) })
 }
 
-// podsOf a workload that are there and not on their way out.
+// podsOf returns the pods of a workload that are not being deleted.
 func (g *ground) podsOf(workload string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, p := range g.world.List("Pod") {
@@ -65,8 +65,7 @@ func uids(pods []*unstructured.Unstructured) []string {
 	return out
 }
 
-// runsAll tells whether a workload has rolled out, and all of its pods run this
-// bundle alone.
+// runsAll reports whether a workload has rolled out and all of its pods run only this bundle.
 func (g *ground) runsAll(kind, name, application, bundle string) (ok bool, instead string) {
 	u := g.world.Get(kind, name)
 	if have := bundles(u, application); !slices.Equal(have, []string{bundle}) {
@@ -89,14 +88,14 @@ func (g *ground) runsAll(kind, name, application, bundle string) (ok bool, inste
 	return int64(len(pods)) == want, fmt.Sprintf("%s has %d pods", name, len(pods))
 }
 
-// awaitRuns waits until all pods of a workload run a bundle alone.
+// awaitRuns waits until all pods of a workload run only this bundle.
 func (g *ground) awaitRuns(ctx context.Context, within time.Duration, kind, name, application, bundle string) error {
 	return g.world.Await(ctx, within, fmt.Sprintf("%s %s to run %s", kind, name, bundle), func() (bool, string) {
 		return g.runsAll(kind, name, application, bundle)
 	})
 }
 
-// torn returns an error for each pod that ever referred to more than one bundle.
+// torn returns an error if a pod ever referred to more than one bundle.
 func (g *ground) torn(workload, application string) error {
 	for _, k := range g.world.Keys() {
 		if k.Kind != "Pod" || !strings.HasPrefix(k.Name, workload+"-") {
@@ -111,7 +110,7 @@ func (g *ground) torn(workload, application string) error {
 	return nil
 }
 
-// replicaSets that a Deployment has.
+// replicaSets returns the names of a Deployment's ReplicaSets.
 func (g *ground) replicaSets(ctx context.Context, name string) ([]string, error) {
 	l, err := cluster.Kube.AppsV1().ReplicaSets(g.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -126,13 +125,13 @@ func (g *ground) replicaSets(ctx context.Context, name string) ([]string, error)
 	return out, nil
 }
 
-// newOf are those of now that were not there before.
+// newOf returns those of now that are not in before.
 func newOf(before, now []string) []string {
 	return slices.DeleteFunc(slices.Clone(now), func(n string) bool { return slices.Contains(before, n) })
 }
 
-// leastAvailable is how few pods of a Deployment took requests in any of its
-// versions after the first so many.
+// leastAvailable returns the smallest number of available pods in the versions of a Deployment,
+// without the first so many versions.
 func (g *ground) leastAvailable(name string, after int) int64 {
 	least := int64(1 << 30)
 	for _, v := range g.world.History("Deployment", name)[after:] {
@@ -141,7 +140,7 @@ func (g *ground) leastAvailable(name string, after int) int64 {
 	return least
 }
 
-// changesTo counts how often a workload's template came to refer to a bundle.
+// changesTo counts how often the template of a workload was changed to refer to a bundle.
 func (g *ground) changesTo(kind, name, application, bundle string) int {
 	n, had := 0, false
 	for _, v := range g.world.History(kind, name) {

@@ -14,12 +14,12 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// reelected is how much longer things take when the provider was killed: another
-// pod has to start, and to be elected.
+// reelected is how much longer things take if the provider was killed: another pod has to start and
+// to be elected.
 const reelected = time.Minute
 
-// touch an AppConfig without changing what it asks for, and wait until the
-// provider has looked at it.
+// touch requests a reconcile of an AppConfig without a change, and waits until the provider has
+// handled it.
 func (g *ground) touch(ctx context.Context, name, token string) error {
 	if err := g.change(ctx, kind, name, harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{xpmeta.AnnotationKeyReconcileRequestedAt: token}}}); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (g *ground) touch(ctx context.Context, name, token string) error {
 	return g.await(ctx, soon, name, "to be looked at", func(a configv1.AppConfig) bool { return a.GetLastHandledReconcileAt() == token })
 }
 
-// stage of a rollout, as its status and its target show it.
+// stage is a stage of a rollout, recognized by the AppConfig or its target.
 type stage struct {
 	name string
 	here func(configv1.AppConfig) bool
@@ -48,7 +48,8 @@ func (v *voters) killedAt(ctx context.Context, n notes, stages []stage) error {
 	return nil
 }
 
-// losesProviderWhileChanging: what was begun is ended, and nothing is done twice.
+// losesProviderWhileChanging checks that a rollout is completed, and nothing is done twice, if the
+// provider is killed.
 func (v *voters) losesProviderWhileChanging(ctx context.Context, n notes) error {
 	if err := v.votes(ctx); err != nil {
 		return err
@@ -56,7 +57,7 @@ func (v *voters) losesProviderWhileChanging(ctx context.Context, n notes) error 
 	was := v.appConfig(vote).Status.AtProvider.Bundle
 	patched := func() bool { return !slices.Equal(bundles(v.world.Get("Deployment", voteWeb), vote), []string{was}) }
 	return v.rollsOnce(ctx, n, nil, func() error {
-		// Nobody is there when it is edited.
+		// The provider is down while the AppConfig is edited.
 		if err := v.set(ctx, vote, map[string]string{"POLL": "without-provider"}); err != nil {
 			return err
 		}
@@ -75,7 +76,8 @@ func (v *voters) losesProviderWhileChanging(ctx context.Context, n notes) error 
 	})
 }
 
-// losesProviderWhileTakingBack: what does not work is tried once.
+// losesProviderWhileTakingBack checks that a bundle that does not work is tried only once, even if
+// the provider is killed.
 func (v *voters) losesProviderWhileTakingBack(ctx context.Context, n notes) error {
 	if err := v.votes(ctx); err != nil {
 		return err

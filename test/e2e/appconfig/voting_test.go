@@ -17,7 +17,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// Names of the vote app, of its AppConfig, and of what they become.
+// Names of the vote app, its AppConfig, its Deployment and its Secret.
 const (
 	vote    = "vote"
 	voteWeb = "vote-web"
@@ -28,7 +28,7 @@ const (
 type voters struct {
 	*ground
 
-	// keys that sign the receipts of polls.
+	// keys are the keys that sign the receipts of polls, by the name of the poll.
 	keys map[string]string
 }
 
@@ -46,8 +46,8 @@ func voting() types.Feature {
 	return f.Feature()
 }
 
-// votes waits until the app runs what its AppConfig says. Whichever check comes
-// first makes both, so that each can be run alone.
+// votes waits until the app runs the config of its AppConfig. The first check that calls it creates
+// both, so that each check can run alone.
 func (v *voters) votes(ctx context.Context) error {
 	if err := v.ready(ctx); err != nil {
 		return err
@@ -73,14 +73,13 @@ func (v *voters) votes(ctx context.Context) error {
 	return v.world.AwaitReady(ctx, started, "WebApp", vote)
 }
 
-// poll that every pod shall have from now on, with the key that signs its votes.
+// poll returns the config of a poll and records the key that signs its receipts.
 func (v *voters) poll(name, key string) map[string]string {
 	v.keys[name] = key
 	return map[string]string{"POLL": name}
 }
 
-// runsPoll waits until all pods have what the AppConfig says, and looks whether
-// it is this poll.
+// runsPoll waits until all pods run the config of the AppConfig, and checks that it is this poll.
 func (v *voters) runsPoll(ctx context.Context, name string) error {
 	bundle, err := v.awaitGood(ctx, rolled, vote)
 	if err != nil {
@@ -89,7 +88,7 @@ func (v *voters) runsPoll(ctx context.Context, name string) error {
 	if err := v.awaitRuns(ctx, soon, "Deployment", voteWeb, vote, bundle); err != nil {
 		return err
 	}
-	// Several times, as each asks another pod.
+	// Each request may reach another pod.
 	for range 10 {
 		body, err := v.ask(ctx, voteWeb, "/poll")
 		if err != nil {
@@ -102,7 +101,7 @@ func (v *voters) runsPoll(ctx context.Context, name string) error {
 	return v.torn(voteWeb, vote)
 }
 
-// oneRollout makes a change under load, which has to be one rollout.
+// oneRollout makes a change under load, which must cause exactly one rollout.
 func (v *voters) oneRollout(ctx context.Context, n notes, poll string, change func() error) error {
 	return v.rollsOnce(ctx, n, v.keys, func() error {
 		begin := time.Now()
@@ -117,7 +116,7 @@ func (v *voters) oneRollout(ctx context.Context, n notes, poll string, change fu
 	})
 }
 
-// rollsOnce under load while something is done.
+// rollsOnce calls do under load and checks that it causes exactly one rollout.
 func (v *voters) rollsOnce(ctx context.Context, n notes, keys map[string]string, do func() error) error {
 	before, err := v.replicaSets(ctx, voteWeb)
 	if err != nil {
@@ -167,8 +166,8 @@ func (v *voters) changes(ctx context.Context, n notes) error {
 	return nil
 }
 
-// takesBack a poll that nobody can vote in, within its deadline and a little,
-// while all old pods go on.
+// takesBack checks that a poll without a choice is rolled back within the deadline and
+// rollbackSlack, while all old pods keep running.
 func (v *voters) takesBack(ctx context.Context, n notes) error {
 	if err := v.votes(ctx); err != nil {
 		return err
@@ -205,7 +204,7 @@ func (v *voters) takesBack(ctx context.Context, n notes) error {
 	return v.staysBack(ctx, good)
 }
 
-// awaitTakenBack waits until an AppConfig says that it has put a bundle back.
+// awaitTakenBack waits until the status of an AppConfig reports a rollback to this bundle.
 func (g *ground) awaitTakenBack(ctx context.Context, within time.Duration, name, good string) error {
 	return g.await(ctx, within, name, "to be taken back to "+good, func(a configv1.AppConfig) bool {
 		p := a.Status.AtProvider
@@ -213,8 +212,8 @@ func (g *ground) awaitTakenBack(ctx context.Context, within time.Duration, name,
 	})
 }
 
-// staysBack: what failed is not tried again, whatever makes the provider look; and
-// who corrects it is heard.
+// staysBack checks that a failed bundle is not tried again, whatever causes a reconcile, and that a
+// correction is applied.
 func (v *voters) staysBack(ctx context.Context, good string) error {
 	failed := v.appConfig(vote).Status.AtProvider.Failed
 	if !strings.Contains(failed.Message, voteWeb) {
@@ -242,8 +241,8 @@ func (v *voters) staysBack(ctx context.Context, good string) error {
 	return nil
 }
 
-// changesTogether: one edit that names another Secret is one rollout, and so are
-// edits of both while the AppConfig is paused.
+// changesTogether checks that one edit that also names another Secret is one rollout, and that
+// edits of both while the AppConfig is paused are one too.
 func (v *voters) changesTogether(ctx context.Context, n notes) error {
 	if err := v.votes(ctx); err != nil {
 		return err
@@ -278,7 +277,7 @@ func (v *voters) changesTogether(ctx context.Context, n notes) error {
 	if err != nil {
 		return fmt.Errorf("by two edits while paused: %w", err)
 	}
-	// A Secret alone is a change, too.
+	// A change of the Secret alone is a rollout too.
 	v.keys = map[string]string{}
 	return v.oneRollout(ctx, n, "p4", func() error {
 		was := v.appConfig(vote).Status.AtProvider.Bundle
@@ -325,7 +324,7 @@ func (v *voters) debounces(ctx context.Context, n notes) error {
 	return nil
 }
 
-// refuses what cannot be made, one thing after the other.
+// refuses checks several configs that cannot be rendered.
 func (v *voters) refuses(ctx context.Context, n notes) error {
 	if err := v.votes(ctx); err != nil {
 		return err
@@ -376,7 +375,7 @@ func (v *voters) refuses(ctx context.Context, n notes) error {
 		good, generation = v.appConfig(vote).Status.AtProvider.Bundle, max(generation, v.world.Get("Deployment", voteWeb).GetGeneration())
 		n.Addf("%s", c.name)
 	}
-	// What is waited for is watched: a Secret that comes is taken.
+	// A missing Secret is watched for: it is used as soon as it exists.
 	if err := v.edit(ctx, vote, refs("late", "key", "BALLOT_KEY")); err != nil {
 		return err
 	}
@@ -399,7 +398,8 @@ func (v *voters) refuses(ctx context.Context, n notes) error {
 	return v.awaitRuns(ctx, soon, "Deployment", voteWeb, vote, bundle)
 }
 
-// deletes the AppConfig: what runs runs on, and comes up again.
+// deletes checks that pods keep running, and that a deleted one is replaced, after the AppConfig is
+// deleted.
 func (v *voters) deletes(ctx context.Context, _ notes) error {
 	if err := v.votes(ctx); err != nil {
 		return err

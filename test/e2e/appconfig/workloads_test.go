@@ -18,7 +18,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// workloads of all kinds, each check with its own.
+// workloads returns the checks of all kinds of workloads. Each check has its own.
 func workloads() types.Feature {
 	g := newGround("e2e-appconfig-workloads")
 	f := tests.Feature("workloads of all kinds", g.namespace).
@@ -39,7 +39,8 @@ func workloads() types.Feature {
 	return f.Feature()
 }
 
-// serving are workloads that run an AppConfig's first bundle.
+// serving creates an AppConfig and its workloads, waits until they run its first bundle, and
+// returns that.
 func (g *ground) serving(ctx context.Context, p configv1.AppConfigParameters, more ...string) (string, error) {
 	if err := g.ready(ctx); err != nil {
 		return "", err
@@ -92,7 +93,7 @@ func (g *ground) finds(ctx context.Context, n notes) error {
 	if len(targets) != 4 {
 		return fmt.Errorf("the status has targets %v", targets)
 	}
-	// One that comes later, and already runs something, is taken up, too.
+	// A workload that is created later, with a config that it already runs, becomes a target too.
 	if err := g.workload(ctx, "deployment", app+"-late", app); err != nil {
 		return err
 	}
@@ -107,7 +108,8 @@ func (g *ground) shares(ctx context.Context, n notes) error {
 	if err := g.configure(ctx, two, parameters(two, map[string]string{"POLL": "p1"}, deployment(name))); err != nil {
 		return err
 	}
-	// Whoever may make an AppConfig may not therefore change what others run.
+	// Permission to create an AppConfig must not imply permission to change the workloads of other
+	// users.
 	err := g.await(ctx, soon, two, "to be told that it is not allowed", func(a configv1.AppConfig) bool {
 		return target(a, name).State == configv1.TargetForbidden && strings.HasSuffix(a.GetCondition("Ready").Message, configv1.AllowAnnotation+": one,two")
 	})
@@ -141,7 +143,7 @@ func (g *ground) shares(ctx context.Context, n notes) error {
 			return err
 		}
 	}
-	// Who takes its own back leaves the other's.
+	// A rollback of one AppConfig leaves the bundle of the other one in place.
 	kept := g.appConfig(two).Status.AtProvider.Bundle
 	good := g.appConfig(one).Status.AtProvider.Bundle
 	if err := g.set(ctx, one, map[string]string{"OPTIONS": "Cats"}); err != nil {
@@ -193,7 +195,7 @@ func (g *ground) losesTarget(ctx context.Context, _ notes) error {
 	if err := g.awaitRuns(ctx, soon, "Deployment", stays, app, next); err != nil {
 		return err
 	}
-	// Made again it gets what it missed.
+	// If the target is created again, it gets the bundle that it missed.
 	if err := g.workload(ctx, "deployment", goes, app); err != nil {
 		return err
 	}
@@ -280,7 +282,7 @@ func (g *ground) recovers(ctx context.Context, n notes) error {
 	if err := g.awaitTakenBack(ctx, progressDeadline+rollbackSlack, app, good); err != nil {
 		return err
 	}
-	// Its controller is given a while to do it by itself.
+	// The StatefulSet's controller gets some time to replace the broken pod by itself.
 	if err := g.awaitRuns(ctx, 2*rollbackSlack, "StatefulSet", name, app, good); err != nil {
 		return err
 	}
@@ -291,13 +293,13 @@ func (g *ground) recovers(ctx context.Context, n notes) error {
 	return nil
 }
 
-// secretWord is what no status, event or log of ours may hold.
+// secretWord is a value that no status, event or log of Storeplane may contain.
 const secretWord = "hunter2-and-more"
 
 func (g *ground) tellsNoSecret(ctx context.Context, n notes) error {
 	const app = "crashes"
 	p := parameters(app, pets(), deployment(app))
-	// So long that it is the crash that ends it.
+	// The deadline is so long that only the crash can end the rollout.
 	p.Rollout.ProgressDeadline.Duration = 10 * time.Minute
 	good, err := g.serving(ctx, p)
 	if err != nil {
@@ -307,7 +309,7 @@ func (g *ground) tellsNoSecret(ctx context.Context, n notes) error {
 		return err
 	}
 	begin := time.Now()
-	// The app says in its log what it cannot parse.
+	// The app logs the value that it cannot parse.
 	err = g.edit(ctx, app, harness.Patch{"secretRefs": []any{harness.Patch{"name": app, "keys": []any{harness.Patch{"key": "closes", "as": "CLOSES"}}}}})
 	if err != nil {
 		return err
@@ -417,7 +419,8 @@ func (g *ground) mounts(ctx context.Context, _ notes) error {
 	return g.awaitRuns(ctx, soon, "Deployment", app, app, bundle)
 }
 
-// adopts a workload that already reads the stable name.
+// adopts checks that a workload that already reads the stable name is not rolled when it becomes a
+// target.
 func (g *ground) adopts(ctx context.Context, _ notes) error {
 	const app = "reader"
 	if err := g.ready(ctx); err != nil {
@@ -442,7 +445,7 @@ func (g *ground) adopts(ctx context.Context, _ notes) error {
 		return fmt.Errorf("a reader was changed when it was adopted: generation %d", now)
 	}
 	pods := uids(g.podsOf(app))
-	// The same content, from another place, is no change.
+	// The same content from another place of the spec is no change.
 	err = g.edit(ctx, app, harness.Patch{"config": harness.Patch{"POLL": nil}, "overlays": harness.Patch{"dev": harness.Patch{"config": harness.Patch{"POLL": "p1"}}}})
 	if err != nil {
 		return err
@@ -468,7 +471,7 @@ func (g *ground) adopts(ctx context.Context, _ notes) error {
 	return nil
 }
 
-// leavesAlone a ConfigMap that has the stable name already.
+// leavesAlone checks that an existing ConfigMap with the stable name is not overwritten.
 func (g *ground) leavesAlone(ctx context.Context, _ notes) error {
 	const app = "taken"
 	if err := g.ready(ctx); err != nil {
@@ -490,7 +493,7 @@ func (g *ground) leavesAlone(ctx context.Context, _ notes) error {
 	return nil
 }
 
-// stays with what does not work where nobody asked for more.
+// stays checks that a failed bundle stays if automatic rollback is turned off.
 func (g *ground) stays(ctx context.Context, _ notes) error {
 	const app = "stays"
 	p := parameters(app, pets(), deployment(app))
@@ -518,7 +521,7 @@ func (g *ground) stays(ctx context.Context, _ notes) error {
 	return g.awaitRuns(ctx, soon, "Deployment", app, app, bundle)
 }
 
-// collects bundles that neither a workload nor its history needs any more.
+// collects checks that bundles are removed that neither a workload nor its history refers to.
 func (g *ground) collects(ctx context.Context, n notes) error {
 	const app = "collects"
 	first, err := g.serving(ctx, parameters(app, pets(), deployment(app)))
@@ -528,7 +531,7 @@ func (g *ground) collects(ctx context.Context, n notes) error {
 	rolls := []string{first}
 	for _, poll := range []string{"p2", "p3", "p4"} {
 		if poll == "p4" {
-			// A bundle is left alone while it is young, of which nothing tells.
+			// A young bundle is kept, and no event reports when it is old enough.
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -549,7 +552,7 @@ func (g *ground) collects(ctx context.Context, n notes) error {
 		return err
 	}
 	n.Addf("gone after %.0fs", time.Since(begin).Seconds())
-	// The Deployment keeps the ReplicaSet before its newest.
+	// The Deployment keeps the ReplicaSet before its newest one.
 	for _, bundle := range rolls[len(rolls)-2:] {
 		if g.world.Get("ConfigMap", bundle) == nil {
 			return fmt.Errorf("bundle %s is gone, too", bundle)
@@ -558,6 +561,6 @@ func (g *ground) collects(ctx context.Context, n notes) error {
 	return nil
 }
 
-// young is for how long, and a little, a bundle is left alone that nothing refers
-// to: whoever makes its pods may just be about to.
+// young is a little longer than the time for which an unreferenced bundle is kept, because a
+// controller may be about to create pods that refer to it.
 const young = 65 * time.Second

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// nonsense: a valid Backup or Restore with one value that is not, and the words
-// with which the API server refuses it.
+// nonsense is a list of valid Backups and Restores with one invalid value, and the words with which
+// the API server refuses them.
 var nonsense = map[string]struct {
 	kind  string
 	path  string // below spec.forProvider
@@ -51,7 +51,7 @@ var nonsense = map[string]struct {
 	"LongName":            {"Backup", "", strings.Repeat("a", 41), "metadata.name may have at most 40 characters"},
 }
 
-// sensible Backup or Restore.
+// sensible returns a valid Backup or Restore.
 func (g *ground) sensible(kind string) *unstructured.Unstructured {
 	database := map[string]any{"type": "postgresql", "connection": map[string]any{"databaseClusterRef": map[string]any{"name": "orders"}}}
 	forProvider := map[string]any{

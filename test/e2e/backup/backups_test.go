@@ -18,10 +18,11 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// change of a Backup before it is filed.
+// change changes the parameters of a Backup before it is created.
 type change func(*backupv1.BackupParameters)
 
-// parameters of a Backup without a schedule, that is verified when asked for.
+// parameters returns the parameters of a Backup that has no schedule and is verified only on
+// request.
 func (g *ground) parameters(e engine, s backupv1.StoreType, changes ...change) backupv1.BackupParameters {
 	p := backupv1.BackupParameters{
 		Source:       e.database(e.source()),
@@ -34,13 +35,14 @@ func (g *ground) parameters(e engine, s backupv1.StoreType, changes ...change) b
 	return p
 }
 
-// verified when the first one was made.
+// verified enables the verification of the first backup.
 func verified(p *backupv1.BackupParameters) { p.Verification.Enabled = new(true) }
 
-// emptied when it is deleted: what many large ones leave would fill the node.
+// emptied makes the deletion of the Backup delete its data, because the data of many large ones
+// would fill the node.
 func emptied(p *backupv1.BackupParameters) { p.DeletionPolicy = backupv1.Delete }
 
-// object of a kind of the provider's as the API takes it.
+// object returns an object of one of the provider's kinds.
 func object(kind, namespace, name string, forProvider any) (*unstructured.Unstructured, error) {
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(forProvider)
 	if err != nil {
@@ -53,7 +55,7 @@ func object(kind, namespace, name string, forProvider any) (*unstructured.Unstru
 	return u, nil
 }
 
-// file a Backup.
+// file creates a Backup.
 func (g *ground) file(ctx context.Context, name string, p backupv1.BackupParameters) error {
 	u, err := object("Backup", g.namespace, name, &p)
 	if err != nil {
@@ -63,19 +65,19 @@ func (g *ground) file(ctx context.Context, name string, p backupv1.BackupParamet
 	return err
 }
 
-// backup as it is now; the zero Backup when there is none.
+// backup returns the present state of a Backup, or the zero Backup if there is none.
 func (g *ground) backup(name string) backupv1.Backup { return backupOf(g.world.Get("Backup", name)) }
 
 func backupOf(u *unstructured.Unstructured) backupv1.Backup {
 	b := backupv1.Backup{}
 	if u != nil {
-		// What cannot be read stays empty, and is missed by whoever asks.
+		// A field that cannot be converted stays empty, and the checks that need it fail.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &b)
 	}
 	return b
 }
 
-// says what a person would ask of a Backup.
+// says describes the state of a Backup.
 func says(b backupv1.Backup) string {
 	o := b.Status.AtProvider
 	parts := []string{fmt.Sprintf("phase %s, %d backups", o.Phase, o.Count), conditions(b.Status.Conditions)}
@@ -85,7 +87,7 @@ func says(b backupv1.Backup) string {
 	return strings.Join(parts, ", ")
 }
 
-// conditions in words.
+// conditions describes conditions.
 func conditions(cs []xpv2.Condition) string {
 	var out []string
 	for _, c := range cs {
@@ -94,13 +96,13 @@ func conditions(cs []xpv2.Condition) string {
 	return strings.Join(out, ", ")
 }
 
-// is tells whether a condition has a status and, unless it is empty, a reason.
+// is reports whether a condition has a status and, unless it is empty, a reason.
 func is(b backupv1.Backup, typ xpv2.ConditionType, status, reason string) bool {
 	c := b.GetCondition(typ)
 	return string(c.Status) == status && (reason == "" || string(c.Reason) == reason)
 }
 
-// awaitBackup waits until a Backup is as it should be.
+// awaitBackup waits until ok returns true for a Backup.
 func (g *ground) awaitBackup(ctx context.Context, within time.Duration, name, what string, ok func(backupv1.Backup) bool) error {
 	return g.world.Await(ctx, within, "Backup "+name+" "+what, func() (bool, string) {
 		b := g.backup(name)
@@ -108,20 +110,21 @@ func (g *ground) awaitBackup(ctx context.Context, within time.Duration, name, wh
 	})
 }
 
-// annotate a Backup to ask for something once more.
+// annotate sets an annotation of a Backup to a new value, which requests an action, and returns the
+// value.
 func (g *ground) annotate(ctx context.Context, name, annotation string) (string, error) {
 	value := strconv.FormatInt(time.Now().UnixNano(), 36)
 	_, err := cluster.Patch(ctx, "Backup", g.namespace, name, harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{annotation: value}}})
 	return value, err
 }
 
-// outcome of a backup: its id, or why there is none.
+// outcome is the result of a backup: its ID, or the failure.
 type outcome struct {
 	id      string
 	failure *backupv1.Failure
 }
 
-// begun is a backup that was asked for.
+// begun is a backup that was requested, with what the status contained before.
 type begun struct {
 	name, value string
 
@@ -129,7 +132,7 @@ type begun struct {
 	failure *backupv1.Failure
 }
 
-// begin a backup.
+// begin requests a backup.
 func (g *ground) begin(ctx context.Context, name string) (begun, error) {
 	before := g.backup(name).Status.AtProvider
 	value, err := g.annotate(ctx, name, backupv1.RunNowAnnotation)
@@ -144,7 +147,7 @@ func ids(o backupv1.BackupObservation) []string {
 	return out
 }
 
-// end of a backup, whatever became of it.
+// end waits for the end of a backup, be it a success or a failure.
 func (g *ground) end(ctx context.Context, within time.Duration, b begun) (outcome, error) {
 	out := outcome{}
 	err := g.awaitBackup(ctx, within, b.name, "to have made a backup, or failed to", func(now backupv1.Backup) bool {
@@ -167,7 +170,7 @@ func (g *ground) end(ctx context.Context, within time.Duration, b begun) (outcom
 	return out, err
 }
 
-// succeed in a backup.
+// succeed makes a backup and returns its ID.
 func (g *ground) succeed(ctx context.Context, name string) (string, error) {
 	b, err := g.begin(ctx, name)
 	if err != nil {
@@ -176,7 +179,7 @@ func (g *ground) succeed(ctx context.Context, name string) (string, error) {
 	return g.good(ctx, b)
 }
 
-// good end of a backup.
+// good waits until a backup has succeeded and returns its ID.
 func (g *ground) good(ctx context.Context, b begun) (string, error) {
 	out, err := g.end(ctx, done, b)
 	if err != nil {
@@ -188,20 +191,20 @@ func (g *ground) good(ctx context.Context, b begun) (string, error) {
 	return out.id, nil
 }
 
-// proven waits until a backup was restored into a throw-away database.
+// proven waits until a backup was verified by a restore into a throw-away server.
 func (g *ground) proven(ctx context.Context, name, id string) error {
 	return g.awaitBackup(ctx, done, name, "to be verified as "+id, func(b backupv1.Backup) bool {
 		return is(b, "Verified", "True", "") && b.Status.AtProvider.LastVerified == id
 	})
 }
 
-// verify the newest backup now.
+// verify requests a verification of the newest backup.
 func (g *ground) verify(ctx context.Context, name string) error {
 	_, err := g.annotate(ctx, name, backupv1.VerifyNowAnnotation)
 	return err
 }
 
-// remove a Backup, and see that nothing that it made stays.
+// remove deletes a Backup and checks that no object of it stays.
 func (g *ground) remove(ctx context.Context, name string) error {
 	if err := cluster.Delete(ctx, "Backup", g.namespace, name); err != nil {
 		return err
@@ -212,10 +215,10 @@ func (g *ground) remove(ctx context.Context, name string) error {
 	return g.nothingOf(ctx, backupv1.BackupLabel, name)
 }
 
-// workers are the kinds that a Backup or Restore makes.
+// workers are the kinds of objects that the provider creates for a Backup or Restore.
 var workers = []string{"CronJob", "Job", "Pod", "Secret", "ServiceAccount", "NetworkPolicy", "PersistentVolumeClaim"}
 
-// nothingOf a Backup or Restore is left.
+// nothingOf waits until no object of a Backup or Restore is left.
 func (g *ground) nothingOf(ctx context.Context, label, name string) error {
 	return g.world.Await(ctx, soon, "all that "+name+" made to be gone", func() (bool, string) {
 		var left []string
@@ -230,7 +233,7 @@ func (g *ground) nothingOf(ctx context.Context, label, name string) error {
 	})
 }
 
-// running Jobs of a Backup.
+// running returns the active Jobs of a Backup.
 func (g *ground) running(name string) []string {
 	var out []string
 	for _, j := range g.world.List("Job") {
@@ -241,10 +244,10 @@ func (g *ground) running(name string) []string {
 	return out
 }
 
-// whole tells that a store holds what a Backup says and nothing else: no parts of
-// what failed, nothing that is half written.
+// whole checks that a store contains exactly the backups in the status: nothing of failed ones, and
+// nothing half written.
 func (g *ground) whole(ctx context.Context, s backupv1.StoreType, name string) error {
-	// A first verification may run beside the one that was asked for.
+	// A first verification may run beside the one that was requested.
 	err := g.world.Await(ctx, done, "the Jobs of "+name+" to end", func() (bool, string) {
 		jobs := g.running(name)
 		return len(jobs) == 0, fmt.Sprintf("%v still run", jobs)

@@ -12,8 +12,8 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// bait is a table whose constraint runs a program wherever it is restored by a
-// superuser, and keeps what that sees: its user, and the folders of Secrets and tokens.
+// bait is a table with a constraint that runs a program wherever a superuser restores it, and
+// records what the program can read: its user, and the folders of Secrets and tokens.
 var bait = []string{
 	`CREATE SCHEMA bait`,
 	`CREATE FUNCTION bait.bite(int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
@@ -27,11 +27,11 @@ var bait = []string{
 	`INSERT INTO bait.hook VALUES (1)`,
 }
 
-// nothingSeen but the user that the program ran as.
+// nothingSeen is a query that is true if the program has read nothing but its user.
 const nothingSeen = "SELECT count(*) = 1 AND bool_and(line ~ '^[0-9]+$') FROM bait.seen"
 
-// findsNothing: a program that a database holds runs as a superuser while its backup is
-// verified, and finds neither the store's credentials nor a token.
+// findsNothing checks that a program in a database, which runs as a superuser while its backup is
+// verified, finds neither the store's credentials nor a token.
 func (g *ground) findsNothing(ctx context.Context, n notes) (err error) {
 	e := engines[0]
 	if err := g.ready(ctx); err != nil {
@@ -66,8 +66,8 @@ func (g *ground) findsNothing(ctx context.Context, n notes) (err error) {
 	return g.proven(ctx, name, id)
 }
 
-// loginBait runs a program wherever the superuser connects to a restored database, and logs
-// what that sees. PostgreSQL has such triggers from version 17 on.
+// loginBait runs a program wherever the superuser connects to a restored database, and logs what
+// the program can read. PostgreSQL has login triggers since version 17.
 var loginBait = []string{
 	`CREATE FUNCTION bite() RETURNS event_trigger LANGUAGE plpgsql AS $$ DECLARE saw text; BEGIN
 	  IF current_user = 'postgres' AND current_setting('archive_mode') = 'off' AND NOT pg_is_in_recovery() THEN
@@ -80,10 +80,10 @@ var loginBait = []string{
 	`CREATE EVENT TRIGGER bite ON login EXECUTE FUNCTION bite()`,
 }
 
-// itself is what the program sees that sees its user alone.
+// itself matches the output of a program that has read nothing but its user.
 var itself = regexp.MustCompile(`^[0-9]+$`)
 
-// laysBait in a cluster.
+// laysBait creates the trigger in the cluster.
 func (d *timed) laysBait(ctx context.Context) error {
 	for _, sql := range loginBait {
 		if _, err := d.psql(ctx, d.primary(), sql); err != nil {
@@ -93,8 +93,8 @@ func (d *timed) laysBait(ctx context.Context) error {
 	return nil
 }
 
-// bitHarmlessly waits until the program has run in a restored database. It sees neither the
-// store's credentials nor a token.
+// bitHarmlessly waits until the program has run in a restored database, and checks that it has read
+// neither the store's credentials nor a token.
 func (d *timed) bitHarmlessly(ctx context.Context) error {
 	var saw []string
 	err := d.world.Await(ctx, done, "a program of the database to run while its backup is verified", func() (bool, string) {

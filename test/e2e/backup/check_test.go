@@ -10,15 +10,14 @@ import (
 
 type notes = suite.Notes
 
-// Bounds of waiting.
+// Timeouts.
 const (
-	// soon is for what takes a reconcile or two.
+	// soon is for what takes one or two reconciles.
 	soon = time.Minute
 	// started is for a server to start.
 	started = 3 * time.Minute
 	// done is for a backup, a verification or a restore.
 	done = 5 * time.Minute
-	// givenUp is for what is tried three times first, each time for as long as a
-	// store may be silent.
+	// givenUp is for what is tried three times, each time for as long as a store may be silent.
 	givenUp = 10 * time.Minute
 )

@@ -17,22 +17,22 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// Names of a cluster that is restored from the ledger's backups and has backups of
-// its own, in the same store.
+// Names of a cluster that is restored from the ledger's backups and has backups of its own in the
+// same store.
 const (
 	copyName   = "copy"
 	copyBackup = copyName + "-backup"
 	copyServer = copyName + "-postgresql-0"
 )
 
-// Rows of the copy that the ledger has not.
+// Rows of the copy that the ledger does not have.
 const (
 	firstBeside = 1000001 + iota
 	secondBeside
 	thirdBeside
 )
 
-// copied: the copy is there, and has a backup.
+// copied waits until the copy is Ready, and creates it with a backup if it does not exist.
 func (d *timed) copied(ctx context.Context, n notes) error {
 	if err := d.written(ctx, n); err != nil {
 		return err
@@ -43,7 +43,8 @@ func (d *timed) copied(ctx context.Context, n notes) error {
 	return d.copies(ctx)
 }
 
-// copies the ledger as it is now.
+// copies creates a copy of the ledger at its present state, and waits until it has a backup of its
+// own.
 func (d *timed) copies(ctx context.Context) error {
 	if err := d.archived(ctx); err != nil {
 		return err
@@ -59,7 +60,7 @@ func (d *timed) copies(ctx context.Context) error {
 	})
 }
 
-// claimCopy claims the copy, and waits until it is Ready.
+// claimCopy applies the claim of the copy and waits until it is Ready.
 func (d *timed) claimCopy(ctx context.Context) error {
 	u, err := manifests.Read("backup/postgresql.yaml", map[string]string{"NAME": copyName, "NAMESPACE": d.namespace, "RESTORE": "restoreFrom: {backupRef: {name: " + ledgerBackup + "}}"})
 	if err != nil {
@@ -74,7 +75,7 @@ func (d *timed) claimCopy(ctx context.Context) error {
 	return d.world.AwaitReady(ctx, givenUp, "DatabaseCluster", copyName)
 }
 
-// put a row into the copy, and wait until it is in the copy's archive.
+// put inserts a row into the copy and waits until the row is in the copy's archive.
 func (d *timed) put(ctx context.Context, row int) error {
 	if _, err := d.data(ctx, d.uri(engines[0], copyName), "exec", "postgresql", fmt.Sprintf("INSERT INTO seen VALUES (%d)", row)); err != nil {
 		return err
@@ -83,14 +84,14 @@ func (d *timed) put(ctx context.Context, row int) error {
 	return err
 }
 
-// parts of the copy that hold what must not change: pods and volume claims by their
-// UID, Secrets by what they hold.
+// parts returns what must not change in an adoption of the copy: pods and volume claims with their
+// UIDs, Secrets with their data.
 func (d *timed) parts() map[string]string {
 	out := map[string]string{}
 	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "Secret"} {
 		for _, u := range d.world.List(kind) {
 			l := u.GetLabels()
-			// What leads to the source of a restore goes with the restore.
+			// The Secret for the source of the restore is removed together with the restore.
 			if l["app.kubernetes.io/instance"] != copyName || kind == "Pod" && l[roleLabel] == "" || u.GetName() == copyName+"-source" {
 				continue
 			}
@@ -104,8 +105,8 @@ func (d *timed) parts() map[string]string {
 	return out
 }
 
-// isAdopted: the claim of a restored cluster is deleted alone and applied again, as a
-// backup tool or GitOps does. All goes on as it was, also when its server starts anew.
+// isAdopted checks that nothing changes if the claim of a restored cluster is deleted alone and
+// applied again, as a backup tool or GitOps does, and that its server can start again afterwards.
 func (d *timed) isAdopted(ctx context.Context, n notes) error {
 	if err := d.copied(ctx, n); err != nil {
 		return err
@@ -132,7 +133,7 @@ func (d *timed) isAdopted(ctx context.Context, n notes) error {
 	var errs []error
 	after := d.parts()
 	for _, part := range slices.Sorted(maps.Keys(before)) {
-		// Values of a Secret are for no report.
+		// The values of a Secret must not appear in a report.
 		if after[part] != before[part] {
 			errs = append(errs, fmt.Errorf("%s is gone, or not the one that was there", part))
 		}
@@ -159,7 +160,7 @@ func (d *timed) isAdopted(ctx context.Context, n notes) error {
 	if err := d.world.AwaitReady(ctx, done, "DatabaseCluster", copyName); err != nil {
 		return err
 	}
-	// Its pod is called the primary's from before its promotion on.
+	// The pod has the label of a primary before it is promoted.
 	err = d.world.Await(ctx, started, "the adopted cluster to take writes", func() (bool, string) {
 		err := d.put(ctx, firstBeside)
 		return err == nil, fmt.Sprint(err)
@@ -170,14 +171,14 @@ func (d *timed) isAdopted(ctx context.Context, n notes) error {
 	return d.archives(ctx, copyName)
 }
 
-// restoresAgain: the copy is deleted with its volumes and restored again under its
-// name. It archives beside what the first one archived, and a restore from its own
-// backups has what was written to it.
+// restoresAgain checks a copy that is deleted with its volumes and restored again under the same
+// name: it archives beside the first one, and a restore from its own backups contains what was
+// written to it.
 func (d *timed) restoresAgain(ctx context.Context, n notes) error {
 	if err := d.copied(ctx, n); err != nil {
 		return err
 	}
-	// The first copy goes on with the same timeline as the second one will.
+	// The first copy writes to the same timeline as the second one will.
 	if err := d.put(ctx, secondBeside); err != nil {
 		return err
 	}
@@ -210,7 +211,7 @@ func (d *timed) restoresAgain(ctx context.Context, n notes) error {
 	return errors.Join(err, d.deleted(ctx, name), d.ends(ctx))
 }
 
-// ends the copy, with its volumes and its Backup.
+// ends deletes the copy with its volume and its Backup.
 func (d *timed) ends(ctx context.Context) error {
 	if err := d.deleted(ctx, copyName); err != nil {
 		return err

@@ -13,34 +13,34 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// engine of databases: one that is backed up and one that is restored into.
+// engine is a type of database, of which one server is backed up and another one is restored into.
 type engine struct {
 	name backupv1.Engine
 
-	// rows of the largest table.
+	// rows is the number of rows of the largest table.
 	rows string
 }
 
-// engines of which each is backed up into each store. FerretDB is slow, and what
-// is to be shown does not depend on its speed.
+// engines are the engines, each of which is backed up to each store. FerretDB is slow, and its
+// checks do not depend on the amount of data.
 var engines = []engine{
 	{backupv1.PostgreSQL, "120000"},
 	{backupv1.MySQL, "120000"},
 	{backupv1.MongoDB, "5000"},
 }
 
-// password of the servers that the tests run themselves. Characters that a URI,
-// a shell and a settings file would stumble over are in it.
+// password is the password of the servers that the tests run themselves. It contains characters
+// that are special in a URI, a shell or a settings file.
 const password = `p4 ss%w0rd#"x`
 
 func (e engine) source() string { return string(e.name) + "-source" }
 func (e engine) target() string { return string(e.name) + "-target" }
 
-// volume that backups of the engine's databases go to: images run as different
-// users.
+// volume returns the name of the volume for backups of the engine. It is one for each, because the
+// images run as different users.
 func (e engine) volume() string { return "backups-" + string(e.name) }
 
-// database as a Backup or Restore names it.
+// database returns a server as a Backup or Restore refers to it.
 func (e engine) database(server string) backupv1.Database {
 	d := backupv1.Database{Type: e.name}
 	switch {
@@ -54,7 +54,7 @@ func (e engine) database(server string) backupv1.Database {
 	return d
 }
 
-// server is started and can be connected to.
+// server starts a server, once, and waits until it accepts connections.
 func (g *ground) server(ctx context.Context, e engine, name string) error {
 	return g.once.Do("server "+name, func() error {
 		switch e.name {
@@ -64,7 +64,7 @@ func (g *ground) server(ctx context.Context, e engine, name string) error {
 			}
 			return g.world.AwaitReady(ctx, started, "DatabaseCluster", name)
 		case backupv1.MySQL:
-			// By its parts.
+			// The Secret holds the parts of the connection, and no URI.
 			if err := g.secret(ctx, name, map[string]string{"username": "shop", "password": password, "host": name, "port": "3306", "dbname": "shop"}); err != nil {
 				return err
 			}
@@ -79,13 +79,13 @@ func (g *ground) server(ctx context.Context, e engine, name string) error {
 	})
 }
 
-// uri by which the data's pod connects to a server.
+// uri returns the URI by which the pod with the command data connects to a server.
 func (g *ground) uri(e engine, server string) string {
 	escaped := strings.NewReplacer("%", "%25", " ", "%20", "#", "%23", `"`, "%22").Replace(password)
 	switch e.name {
 	case backupv1.PostgreSQL:
 		raw, _ := base64.StdEncoding.DecodeString(harness.Field(g.world.Get("Secret", server+"-connection"), "data", "uri"))
-		// It has no certificate to check the server's against.
+		// The pod has no certificate to verify the server's with.
 		return strings.NewReplacer("sslmode=verify-full", "sslmode=require", "sslmode=verify-ca", "sslmode=require").Replace(string(raw))
 	case backupv1.MySQL:
 		return "mysql://shop:" + escaped + "@" + server + ":3306/shop"
@@ -95,7 +95,7 @@ func (g *ground) uri(e engine, server string) string {
 	return ""
 }
 
-// loaded: the source is there and has its data.
+// loaded starts the source and fills it with data, once.
 func (g *ground) loaded(ctx context.Context, e engine) error {
 	if err := g.server(ctx, e, e.source()); err != nil {
 		return err
@@ -110,12 +110,12 @@ func (g *ground) loaded(ctx context.Context, e engine) error {
 	})
 }
 
-// sum of all that a server holds, a line for each table.
+// sum returns a checksum of each table of a server, one in a line.
 func (g *ground) sum(ctx context.Context, e engine, server string) (string, error) {
 	return g.data(ctx, g.uri(e, server), "sums", string(e.name))
 }
 
-// emptyPostgreSQL as its owner, who may not drop the database itself.
+// emptyPostgreSQL empties a database as its owner, who may not drop the database itself.
 const emptyPostgreSQL = `DO $$ DECLARE s text; BEGIN
   FOR s IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' LOOP
     EXECUTE format('DROP SCHEMA %I CASCADE', s);
@@ -124,7 +124,7 @@ const emptyPostgreSQL = `DO $$ DECLARE s text; BEGIN
   PERFORM lo_unlink(oid) FROM pg_largeobject_metadata;
 END $$`
 
-// emptied: the target is there and holds nothing.
+// emptied starts the target, once, and empties it.
 func (g *ground) emptied(ctx context.Context, e engine) error {
 	if err := g.server(ctx, e, e.target()); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (g *ground) emptied(ctx context.Context, e engine) error {
 	return err
 }
 
-// same: the target holds what the source does, row by row.
+// same checks that the target has the same rows as the source.
 func (g *ground) same(ctx context.Context, e engine) error {
 	have, err := g.sum(ctx, e, e.target())
 	if err != nil {
@@ -146,7 +146,7 @@ func (g *ground) same(ctx context.Context, e engine) error {
 	return difference(g.sums[e.source()], have)
 }
 
-// difference between two databases, in words.
+// difference returns an error that lists the differences between two databases.
 func difference(want, have string) error {
 	if want == "" {
 		return errors.New("there is nothing to compare with")

@@ -21,15 +21,15 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// kept are databases in a store that namespaces share, with keys of their own.
+// kept checks databases with keys of their own in a store that namespaces share.
 type kept struct {
-	// platform's namespace has the store, and that of another tenant.
+	// platform is the namespace with the store, and tenant that of a tenant.
 	platform, tenant *ground
 }
 
 const (
 	keptName = "kept"
-	// settingsName of the EnvironmentConfig that all claims of the cluster read.
+	// settingsName is the name of the EnvironmentConfig that all claims of the cluster read.
 	settingsName = "storeplane"
 )
 
@@ -40,9 +40,9 @@ func keys() types.Feature {
 		Feature()
 }
 
-// comesBack: a tenant's database is encrypted with a key of its own. Its namespace is lost, and
-// another one, which the platform lets, has its rows; so has the claim that is made again under
-// its name, which goes on with the key.
+// comesBack checks that a tenant's database, which is encrypted with a key of its own, can be
+// restored after its namespace is deleted: into another namespace that is granted it, and into the
+// namespace of the same name, where the claim continues with the same key.
 func (k *kept) comesBack(ctx context.Context, n notes) error {
 	if err := errors.Join(k.platform.ready(ctx), k.tenant.ready(ctx)); err != nil {
 		return err
@@ -55,14 +55,15 @@ func (k *kept) comesBack(ctx context.Context, n notes) error {
 		return err
 	}
 	err = k.walk(ctx, n)
-	// All claims of the cluster read the settings.
+	// Restore the settings, which all claims of the cluster read.
 	after := context.WithoutCancel(ctx)
 	return errors.Join(err, undo(after), cluster.Delete(after, "Secret", backup.EscrowNamespace, k.copied()))
 }
 
 func (k *kept) copied() string { return backup.EscrowName(k.tenant.namespace, keptName) }
 
-// settings of an installation whose backups have keys of their own, and what takes them back.
+// settings applies settings by which backups have keys of their own. The returned function restores
+// the former settings.
 func (k *kept) settings(ctx context.Context) (undo func(context.Context) error, err error) {
 	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
 	if err != nil {
@@ -148,7 +149,7 @@ func (k *kept) walk(ctx context.Context, n notes) error {
 	return again.archives(ctx, keptName)
 }
 
-// claim a database with backups, and wait until it is Ready.
+// claim applies a DatabaseCluster with backups and waits until it is Ready.
 func (k *kept) claim(ctx context.Context, in *timed, name string, from map[string]any) error {
 	u, err := manifests.Read("backup/postgresql.yaml", map[string]string{"NAME": name, "NAMESPACE": in.namespace, "RESTORE": "restoreFrom: {}"})
 	if err != nil {
@@ -167,7 +168,7 @@ func (k *kept) claim(ctx context.Context, in *timed, name string, from map[strin
 	return in.world.AwaitReady(ctx, givenUp, "DatabaseCluster", name)
 }
 
-// key that a Secret holds.
+// key returns the key in a Secret.
 func (k *kept) key(ctx context.Context, namespace, name string) (string, error) {
 	u, err := cluster.Get(ctx, "Secret", namespace, name)
 	if err != nil {
@@ -183,7 +184,7 @@ func (k *kept) key(ctx context.Context, namespace, name string) (string, error) 
 	return string(key), err
 }
 
-// lose the tenant's namespace with all that is in it.
+// lose deletes the tenant's database and its namespace.
 func (k *kept) lose(ctx context.Context) error {
 	if err := (&timed{ground: k.tenant}).deleted(ctx, keptName); err != nil {
 		return err
@@ -191,7 +192,7 @@ func (k *kept) lose(ctx context.Context) error {
 	return lose(ctx, k.tenant.namespace)
 }
 
-// lose a namespace, and wait until it is gone.
+// lose deletes a namespace and waits until it is gone.
 func lose(ctx context.Context, name string) error {
 	if err := cluster.Delete(ctx, "Namespace", "", name); err != nil {
 		return err

@@ -23,8 +23,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
-// bulk is how many MiB that do not compress the database of these checks has, so
-// that a backup takes long enough to be disturbed.
+// bulk is how many MiB of incompressible data the database of these checks has, so that a backup
+// takes long enough to be disturbed.
 const bulk = "1024"
 
 func faults() types.Feature {
@@ -51,11 +51,11 @@ func faults() types.Feature {
 	return f.Feature()
 }
 
-// bigEngine is the database of these checks.
+// bigEngine is the engine of these checks.
 var bigEngine = engines[0]
 
-// recovers: after a fault the next backup succeeds, can be restored, and nothing
-// of what failed is left.
+// recovers returns a check that after a fault the next backup succeeds and can be restored, and
+// that nothing of the failed one is left.
 func (g *ground) recovers(long string, fault func(context.Context, string, notes) error) suite.Check {
 	name := strings.Trim(long[:min(len(long), 30)], "-")
 	return func(ctx context.Context, n notes) error {
@@ -95,12 +95,12 @@ func (g *ground) recovers(long string, fault func(context.Context, string, notes
 	}
 }
 
-// big Backup of these checks.
+// big creates the Backup of a check.
 func (g *ground) big(ctx context.Context, name string, changes ...change) error {
 	return g.file(ctx, name, g.parameters(bigEngine, backupv1.S3, append(changes, verified, emptied)...))
 }
 
-// unwell waits until a Backup says that it cannot reach what it needs.
+// unwell waits until a Backup is not Ready for one of the reasons.
 func (g *ground) unwell(ctx context.Context, name string, reasons ...string) error {
 	return g.awaitBackup(ctx, givenUp, name, "to be unready because of "+strings.Join(reasons, " or "), func(b backupv1.Backup) bool {
 		return slices.ContainsFunc(reasons, func(r string) bool { return is(b, "Ready", "False", r) })
@@ -148,7 +148,7 @@ func (g *ground) denied(ctx context.Context, name string, _ notes) error {
 	if err := g.unwell(ctx, name, "StoreDenied"); err != nil {
 		return err
 	}
-	// Somebody corrects the Secret.
+	// A user corrects the Secret.
 	if _, err := cluster.Patch(ctx, "Secret", g.namespace, "s3-wrong", harness.Patch{"stringData": harness.Patch{"AWS_SECRET_ACCESS_KEY": secretKey}}); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (g *ground) missesBucket(ctx context.Context, name string, _ notes) error {
 	return g.well(ctx, name)
 }
 
-// midway begins a backup and returns once a part of it is in the store.
+// midway begins a backup and returns once parts of it are in the store.
 func (g *ground) midway(ctx context.Context, name string) (begun, error) {
 	if err := g.big(ctx, name); err != nil {
 		return begun{}, err
@@ -181,7 +181,7 @@ func (g *ground) midway(ctx context.Context, name string) (begun, error) {
 	if err != nil {
 		return b, err
 	}
-	// There is no event for what comes into a store.
+	// No event of the cluster reports what arrives in a store.
 	err = wait.For(func(ctx context.Context) (bool, error) {
 		parts, err := g.uploads(ctx)
 		return len(parts) > 8, err
@@ -192,7 +192,8 @@ func (g *ground) midway(ctx context.Context, name string) (begun, error) {
 	return b, nil
 }
 
-// failedWith one of the reasons, or tried again by itself until it succeeded.
+// failedWith checks that a backup failed for one of the reasons, or was retried automatically until
+// it succeeded.
 func (g *ground) failedWith(ctx context.Context, b begun, n notes, reasons ...string) error {
 	out, err := g.end(ctx, givenUp, b)
 	if err != nil {
@@ -253,7 +254,7 @@ func (g *ground) databaseRestarts(ctx context.Context, name string, n notes) err
 	return g.world.AwaitReady(ctx, started, "DatabaseCluster", bigEngine.source())
 }
 
-// disproved: a verification finds that a backup is not good.
+// disproved requests a verification and waits until it fails for one of the reasons.
 func (g *ground) disproved(ctx context.Context, name string, reasons ...string) error {
 	if err := g.verify(ctx, name); err != nil {
 		return err
@@ -281,7 +282,7 @@ func (g *ground) rots(ctx context.Context, name string, _ notes) error {
 	if err := g.disproved(ctx, name, "BackupCorrupt"); err != nil {
 		return err
 	}
-	// And a restore does not take it either.
+	// A restore refuses the backup too.
 	if err := g.emptied(ctx, bigEngine); err != nil {
 		return err
 	}
@@ -310,13 +311,13 @@ func (g *ground) losesManifest(ctx context.Context, name string, _ notes) error 
 	if err := g.disproved(ctx, name, "BackupMissing", "BackupCorrupt"); err != nil {
 		return err
 	}
-	// What has lost its manifest is told, and left to people.
+	// A backup without a manifest is only reported, and a user has to remove it.
 	_, err = g.on(ctx, "s3", "rm", folder)
 	return err
 }
 
-// fills the disk of a pod. The kubelet looks at disks about once a minute, so the
-// throw-away database has to stay for longer than that.
+// fills fills the disk of a pod. The kubelet checks disks about once a minute, so the throw-away
+// server has to run for longer than that.
 func (g *ground) fills(ctx context.Context, name string, n notes) error {
 	if err := g.big(ctx, name, func(p *backupv1.BackupParameters) {
 		p.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{
@@ -340,8 +341,8 @@ func (g *ground) fills(ctx context.Context, name string, n notes) error {
 	return err
 }
 
-// losesProvider while a check, a backup, a verification and a restore run. Each
-// of them is done once.
+// losesProvider kills the provider during a check, a backup, a verification and a restore, and
+// checks that backup and verification run only once.
 func (g *ground) losesProvider(ctx context.Context, name string, n notes) error {
 	if err := g.big(ctx, name); err != nil {
 		return err
@@ -401,7 +402,7 @@ func (g *ground) losesProvider(ctx context.Context, name string, n notes) error 
 	return nil
 }
 
-// jobs of a Backup that there ever were for an action.
+// jobs returns the names of all Jobs that there ever were for an action of a Backup.
 func (g *ground) jobs(name, action string) []string {
 	var out []string
 	for _, k := range g.world.Keys() {

@@ -17,18 +17,18 @@ import (
 // dataPod is the name of the pod in manifests/backup/data.yaml.
 const dataPod = "e2e-data"
 
-// ground is a namespace with stores and databases, each of which is started by
-// the first check that needs it.
+// ground is a namespace with stores and databases, each of which the first check that needs it
+// starts.
 type ground struct {
 	namespace string
 
 	world *harness.World
 	once  suite.Once
 
-	// bulk is how many MiB of random bytes databases have beside their tables.
+	// bulk is how many MiB of random bytes the databases have beside their tables.
 	bulk string
 
-	// sums of what the databases that are backed up hold.
+	// sums are the checksums of the databases that are backed up, by server.
 	sums map[string]string
 }
 
@@ -36,7 +36,7 @@ func newGround(namespace string) *ground {
 	return &ground{namespace: namespace, once: suite.Once{}, bulk: "0", sums: map[string]string{}}
 }
 
-// ready to be built on.
+// ready creates the namespace with its volumes and the pod with the command data, once.
 func (g *ground) ready(ctx context.Context) error {
 	return g.once.Do("ground", func() error {
 		if err := cluster.CreateNamespace(ctx, g.namespace); err != nil {
@@ -61,7 +61,7 @@ func (g *ground) ready(ctx context.Context) error {
 	})
 }
 
-// create an object of a file.
+// create creates the object of a file.
 func (g *ground) create(ctx context.Context, file string, values map[string]string) error {
 	all := map[string]string{"NAMESPACE": g.namespace, "REGISTRY": cluster.Registry}
 	maps.Copy(all, values)
@@ -73,12 +73,12 @@ func (g *ground) create(ctx context.Context, file string, values map[string]stri
 	return err
 }
 
-// secret with these texts.
+// secret creates a Secret with these texts.
 func (g *ground) secret(ctx context.Context, name string, texts map[string]string) error {
 	return cluster.CreateSecret(ctx, g.namespace, name, texts)
 }
 
-// serve starts a server on a volume of its own, and waits until it answers.
+// serve starts a server on a volume of its own and waits until it is available.
 func (g *ground) serve(ctx context.Context, file, name, port string) error {
 	values := map[string]string{"NAME": name, "PORT": port}
 	for _, f := range []string{"backup/volume.yaml", "backup/service.yaml", file} {
@@ -89,7 +89,7 @@ func (g *ground) serve(ctx context.Context, file, name, port string) error {
 	return g.available(ctx, name)
 }
 
-// available waits for a server's pod.
+// available waits until the pod of a server is available.
 func (g *ground) available(ctx context.Context, name string) error {
 	return g.world.Await(ctx, started, name+" to be available", func() (bool, string) {
 		d := g.world.Get("Deployment", name)
@@ -99,7 +99,7 @@ func (g *ground) available(ctx context.Context, name string) error {
 	})
 }
 
-// scaleS3 scales the S3 server to nothing or back to one.
+// scaleS3 scales the S3 server to zero, or back to one.
 func (g *ground) scaleS3(ctx context.Context, replicas int64) error {
 	const name = "s3"
 	u, err := cluster.Patch(ctx, "Deployment", g.namespace, name, harness.Patch{"spec": harness.Patch{"replicas": replicas}})
@@ -118,7 +118,7 @@ func (g *ground) scaleS3(ctx context.Context, replicas int64) error {
 	})
 }
 
-// pods with a label, by name.
+// pods returns the names of the pods with a label.
 func (g *ground) pods(label, value string) []string {
 	var out []string
 	for _, p := range g.world.List("Pod") {
@@ -129,12 +129,12 @@ func (g *ground) pods(label, value string) []string {
 	return out
 }
 
-// data runs the command data beside the databases.
+// data runs the command data in its pod.
 func (g *ground) data(ctx context.Context, stdin string, args ...string) (string, error) {
 	return cluster.Exec(ctx, g.namespace, dataPod, "data", strings.NewReader(stdin), append([]string{"data"}, args...)...)
 }
 
-// on runs the command data where a store keeps its files.
+// on runs the command data in the pod of a store.
 func (g *ground) on(ctx context.Context, store string, args ...string) (string, error) {
 	pods := g.pods("app", store)
 	if len(pods) == 0 {

@@ -19,12 +19,12 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
-// replayed is how many segments of WAL a restore has to replay, so that it can be
-// killed meanwhile.
+// replayed is how many segments of WAL a restore has to replay, so that there is time to kill it
+// meanwhile.
 const replayed = 24
 
-// beginsAgain: a restore whose server is killed while its data folder is filled, and
-// again while WAL is replayed, ends with every row up to the time that was asked for.
+// beginsAgain checks that a restore ends with every row up to the given time, even if its server is
+// killed while the data folder is filled and deleted while WAL is replayed.
 func (d *timed) beginsAgain(ctx context.Context, n notes) error {
 	if err := d.written(ctx, n); err != nil {
 		return err
@@ -78,10 +78,10 @@ func (d *timed) beginsAgain(ctx context.Context, n notes) error {
 	return err
 }
 
-// container of PostgreSQL in a server's pod.
+// container is the name of PostgreSQL's container in a server's pod.
 const container = "postgresql"
 
-// unlessNode makes a fault that is out of reach here a check that is skipped.
+// unlessNode turns the error of a fault that cannot be caused here into that of a skipped check.
 func unlessNode(err error) error {
 	if errors.Is(err, harness.ErrNotNode) {
 		return suite.SkippedError(err.Error())
@@ -89,12 +89,12 @@ func unlessNode(err error) error {
 	return err
 }
 
-// restoring is the server of a cluster that is restored.
+// restoring is the server of a cluster that is being restored.
 type restoring struct {
 	*timed
 
-	// pod, its volume's folder on the node, and the id of its container when it was
-	// stopped last.
+	// pod is the server's pod, volume the folder of its volume on the node, and container the ID of
+	// its container when it was stopped last.
 	pod, volume, container string
 }
 
@@ -112,13 +112,13 @@ func (d *timed) restoring(ctx context.Context, name string) (*restoring, error) 
 	return s, unlessNode(err)
 }
 
-// running is the id of the server's container, or "" while it does not run.
+// running returns the ID of the server's container, or "" if it does not run.
 func (s *restoring) running() string {
 	u := s.world.Get("Pod", s.pod)
 	if u == nil || u.GetDeletionTimestamp() != nil {
 		return ""
 	}
-	// What cannot be read does not run.
+	// A status that cannot be read counts as not running.
 	statuses, _ := harness.List(u, "status", "containerStatuses")
 	for _, c := range statuses {
 		state, _ := c["state"].(map[string]any)
@@ -130,8 +130,8 @@ func (s *restoring) running() string {
 	return ""
 }
 
-// stopped stops the processes of the restore once it has come to a point, in another
-// container than one before. They do not go on until they are killed.
+// stopped waits until the restore, in another container than before, has reached a point, and stops
+// its processes. They do not continue until they are killed.
 func (s *restoring) stopped(ctx context.Context, before, what string, reached func() bool) error {
 	err := s.world.Await(ctx, done, "the server of "+s.pod+" to run", func() (bool, string) {
 		s.container = s.running()
@@ -140,7 +140,7 @@ func (s *restoring) stopped(ctx context.Context, before, what string, reached fu
 	if err != nil {
 		return err
 	}
-	// There is no event for what comes onto a volume.
+	// No event of the cluster reports what arrives on a volume.
 	err = wait.For(func(context.Context) (bool, error) {
 		if s.delivered() {
 			return false, errors.New("the restore was over before that was seen")
@@ -159,15 +159,15 @@ func (s *restoring) stopped(ctx context.Context, before, what string, reached fu
 	return nil
 }
 
-// name of the claim.
+// name returns the name of the claim.
 func (s *restoring) name() string { return s.pod[:len(s.pod)-len("-postgresql-0")] }
 
-// stage is where the restore works.
+// stage returns the path of a file in the folder in which the restore works.
 func (s *restoring) stage(file ...string) string {
 	return filepath.Join(append([]string{s.volume, "pgdata.restoring"}, file...)...)
 }
 
-// controlFile comes last of all files of a backup.
+// controlFile is the last file of a backup that is restored.
 const controlFile = "global/pg_control"
 
 func (s *restoring) delivered() bool { return exists(filepath.Join(s.volume, "pgdata", controlFile)) }
@@ -176,7 +176,7 @@ func (s *restoring) isFilled() bool {
 	return exists(s.stage("base")) && !exists(s.stage(controlFile))
 }
 
-// isReplayed is so once segments have come from the archive, and a server reads them.
+// isReplayed reports whether segments have been fetched from the archive and a server replays them.
 func (s *restoring) isReplayed() bool {
 	entries, err := os.ReadDir(s.stage("pg_wal"))
 	segments := 0

@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// oneWins: of two Restores into one empty database one restores it, and the other
-// one is refused and changes nothing.
+// oneWins checks that of two Restores into one empty database one completes, and the other one is
+// refused and changes nothing.
 func (g *ground) oneWins(ctx context.Context, n notes) error {
 	for _, e := range engines {
 		name := "two-" + string(e.name)
@@ -53,7 +53,7 @@ func (g *ground) oneWins(ctx context.Context, n notes) error {
 	return nil
 }
 
-// goesOn: a Restore whose pod is killed restores in another one.
+// goesOn checks that a Restore whose pod is killed continues in another pod.
 func (g *ground) goesOn(ctx context.Context, _ notes) error {
 	e := engines[0]
 	const name = "goes-on"
@@ -84,13 +84,13 @@ func (g *ground) goesOn(ctx context.Context, _ notes) error {
 	return g.same(ctx, e)
 }
 
-// leavesRepository: a Backup of the cluster's name, whose backups lie beside its
-// repository, is deleted and takes nothing of that along.
+// leavesRepository checks that the deletion of a Backup with the cluster's name, whose backups are
+// stored beside the cluster's repository, deletes nothing of the repository.
 func (d *timed) leavesRepository(ctx context.Context, n notes) error {
 	if err := d.claimed(ctx); err != nil {
 		return err
 	}
-	// Where the repository is, the Backup reports with the first backup.
+	// The Backup reports the location of the repository with the first backup.
 	if err := d.counts(ctx, 1); err != nil {
 		return err
 	}

@@ -13,11 +13,11 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// bucketFolder is where the pods of S3 and Cloud Storage keep a bucket's objects
-// as files. Azure's server keeps its objects otherwise.
+// bucketFolder is where the pods of S3 and Cloud Storage keep the objects of the bucket as files.
+// Azure's server does not store objects as files of their names.
 const bucketFolder = "/data/" + bucket
 
-// all files of a store below a folder of its bucket.
+// all lists the files of a store below a folder of its bucket.
 func (g *ground) all(ctx context.Context, s backupv1.StoreType, folder string) ([]string, error) {
 	if s == backupv1.Volume {
 		out, err := g.data(ctx, "", "ls", path.Join("/data", folder))
@@ -33,7 +33,7 @@ func (g *ground) all(ctx context.Context, s backupv1.StoreType, folder string) (
 	return pathsOf(out), nil
 }
 
-// pathsOf what the command data ls prints.
+// pathsOf returns the paths in the output of the command data ls.
 func pathsOf(list string) []string {
 	var out []string
 	for line := range strings.Lines(list) {
@@ -45,7 +45,7 @@ func pathsOf(list string) []string {
 	return out
 }
 
-// folders below a location, each of which is one backup.
+// folders returns the folders below a location, each of which is one backup.
 func (g *ground) folders(ctx context.Context, s backupv1.StoreType, location string) ([]string, error) {
 	files, err := g.all(ctx, s, location)
 	if err != nil {
@@ -62,13 +62,12 @@ func (g *ground) folders(ctx context.Context, s backupv1.StoreType, location str
 	return out, nil
 }
 
-// uploads that are under way, or were given up, in the S3 server: it keeps their
-// parts beside the objects.
+// uploads lists the parts of unfinished uploads, which the S3 server keeps beside the objects.
 func (g *ground) uploads(ctx context.Context) ([]string, error) {
 	return g.all(ctx, backupv1.S3, ".sgwtmp/multipart")
 }
 
-// largest object of a backup, where its data is.
+// largest returns the largest object of a backup, which contains its data.
 func (g *ground) largest(ctx context.Context, s backupv1.StoreType, location, id string) (string, error) {
 	out, err := g.on(ctx, string(s), "ls", path.Join(bucketFolder, location, id))
 	if err != nil {

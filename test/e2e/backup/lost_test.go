@@ -15,8 +15,9 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// losesRepository: all objects of the repository are removed under a running cluster.
-// The claim reports it, a backup begins by itself, and all rows can be restored from it.
+// losesRepository removes all objects of the repository of a running cluster. It checks that the
+// claim reports it, that a backup begins automatically, and that all rows can be restored from
+// that.
 func (d *timed) losesRepository(ctx context.Context, n notes) error {
 	if err := d.written(ctx, n); err != nil {
 		return err
@@ -29,7 +30,7 @@ func (d *timed) losesRepository(ctx context.Context, n notes) error {
 	if _, err := d.on(ctx, string(d.store), "rm", path.Join(bucketFolder, before.Location)); err != nil {
 		return err
 	}
-	// Rows of which the archive that is gone knows nothing.
+	// Rows that are not in the removed archive.
 	if err := d.write(ctx, 1); err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (d *timed) losesRepository(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	// What was verified before is gone.
+	// The backup that was verified before is gone.
 	if _, err := d.annotate(ctx, ledgerBackup, backupv1.VerifyNowAnnotation); err != nil {
 		return err
 	}

@@ -1,8 +1,8 @@
 //go:build e2e
 
-// Package backup tests Backups and Restores: every kind of database into every
-// kind of store and back, compared row by row; and what becomes of them when
-// stores, databases, pods and the provider fail.
+// Package backup tests Backups and Restores: every kind of database is backed up to every kind of
+// store and restored, and compared row by row. It also tests failures of stores, databases, pods
+// and the provider.
 package backup
 
 import (
@@ -21,8 +21,7 @@ var (
 
 func TestMain(m *testing.M) { tests.Main(m) }
 
-// TestBackup lists the checks in their order. Without -full only those are made
-// that are quick.
+// TestBackup: the checks pass in their order. Without -full only the quick ones run.
 func TestBackup(t *testing.T) {
 	fs := []types.Feature{logical(), physical(backupv1.Volume)}
 	if tests.Full() {

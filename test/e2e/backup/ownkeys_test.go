@@ -16,7 +16,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// Names of a Backup with the platform's credentials, and of its Secret with a key.
+// Names of a Backup with the platform's credentials, its Secret with a key, the
+// ClusterProviderConfig and its prefix.
 const (
 	ownName   = "own"
 	ownSecret = ownName + "-dump-key"
@@ -24,8 +25,9 @@ const (
 	ownPrefix = "e2e/own"
 )
 
-// losesNamespace of a Backup in the platform's store that names no key: its objects are encrypted,
-// and after the namespace was made again the copy of its key restores them.
+// losesNamespace checks a Backup in the platform's store that names no key: its objects are
+// encrypted, and after its namespace is deleted and created again the copy of its key restores
+// them.
 func (g *ground) losesNamespace(ctx context.Context, n notes) error {
 	tenant := newGround(g.namespace + "-own")
 	copied := backup.LogicalEscrowName(tenant.namespace, ownName)
@@ -40,7 +42,7 @@ func (g *ground) losesNamespace(ctx context.Context, n notes) error {
 	return errors.Join(err, cluster.Delete(after, "ClusterProviderConfig", "", ownConfig), cluster.Delete(after, "Secret", backup.EscrowNamespace, copied))
 }
 
-// lend the store's credentials to all namespaces.
+// lend creates a ClusterProviderConfig by which all namespaces use the store's credentials.
 func (g *ground) lend(ctx context.Context) error {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "storeplane.example.com/v1", "kind": "ClusterProviderConfig",
@@ -55,7 +57,7 @@ func (g *ground) lend(ctx context.Context) error {
 	return err
 }
 
-// lent object of a kind of the provider's, with those credentials.
+// lent creates an object of one of the provider's kinds that uses these credentials.
 func (g *ground) lent(ctx context.Context, kind, name string, forProvider any) error {
 	u, err := object(kind, g.namespace, name, forProvider)
 	if err != nil {
@@ -132,7 +134,8 @@ func (g *ground) loses(ctx context.Context, n notes, tenant *ground, copied stri
 	return again.world.AwaitGone(ctx, soon, "Secret", name+"-restore-key")
 }
 
-// encrypted: the objects of a backup in S3 are age's, and no word of the data is in them.
+// encrypted checks that the objects of a backup in S3 are encrypted by age, and that a word of the
+// data is not found in them.
 func (g *ground) encrypted(ctx context.Context, folder string) error {
 	files, err := g.all(ctx, backupv1.S3, folder)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
-// field on which logical backups are made.
+// field is the ground of logical backups.
 var field = newGround("e2e-backup")
 
 func logical() types.Feature {
@@ -44,7 +44,7 @@ func logical() types.Feature {
 	return f.Feature()
 }
 
-// pair of an engine and a store: there and back.
+// pair returns a check of a backup and a restore of an engine with a store.
 func (g *ground) pair(e engine, s backupv1.StoreType) suite.Check {
 	return func(ctx context.Context, n notes) error {
 		if err := g.ready(ctx); err != nil {
@@ -82,7 +82,7 @@ func (g *ground) pair(e engine, s backupv1.StoreType) suite.Check {
 			return fmt.Errorf("the backups lie in %q, not in PREFIX/NAMESPACE/NAME/logical", b.Location)
 		}
 		if s == backupv1.Azure || s == backupv1.Volume && e.name != backupv1.PostgreSQL {
-			// What is stored there, the tests cannot look at.
+			// The tests cannot read the files of these stores.
 			return nil
 		}
 		return g.whole(ctx, s, name)

@@ -22,22 +22,22 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// cluster under test, and its Backup.
+// Names of the cluster under test and its Backup.
 const (
 	ledgerName   = "ledger"
 	ledgerBackup = ledgerName + "-backup"
 )
 
-// roleLabel of a DatabaseCluster's pods.
+// roleLabel is the label with the role of a DatabaseCluster's pod.
 const roleLabel = "storeplane.example.com/role"
 
-// timed is a database in whose table each row was written at a known time.
+// timed is a database with a table whose rows were each written at a known time.
 type timed struct {
 	*ground
 
 	store backupv1.StoreType
 
-	// marks are times at which just so many rows were there.
+	// marks are times, by the number of rows that there were at the time.
 	marks map[int]time.Time
 	rows  int
 }
@@ -55,14 +55,14 @@ func physical(s backupv1.StoreType) types.Feature {
 			Full("a full volume of backups heals by expiry", d.heals)
 	}
 	if s != backupv1.Volume && s != backupv1.S3 {
-		// What comes after is the same for all object stores.
+		// The remaining checks are the same for all object stores.
 		return f.Feature()
 	}
 	f = f.Full("restored to between two rows ("+string(s)+")", d.goesBack).
 		Full("restored to between two rows after a failover ("+string(s)+")", d.goesBackAfterFailover)
 	if s == backupv1.S3 {
-		// A volume's server only the function may scale, and the last one has the
-		// claim deleted.
+		// Only the function may scale the server of a volume, and the last check requires the claim
+		// to be deleted.
 		f = f.Full("a Backup of the cluster's name is deleted, and the repository stays ("+string(s)+")", d.leavesRepository).
 			Full("a restore that is killed twice holds every row ("+string(s)+")", d.beginsAgain).
 			Full("a restored cluster that is adopted keeps its data and archives ("+string(s)+")", d.isAdopted).
@@ -76,18 +76,18 @@ func physical(s backupv1.StoreType) types.Feature {
 	return f.Feature()
 }
 
-// encrypted with a passphrase is what lies in S3.
+// encrypted reports whether the backups are encrypted with a passphrase, as they are in S3.
 func (d *timed) encrypted() bool { return d.store == backupv1.S3 }
 
-// keyName of the Secret with the passphrase.
+// keyName is the name of the Secret with the passphrase.
 const keyName = ledgerName + "-key"
 
-// encryption as a claim says it.
+// encryption returns the encryption as in a claim.
 func encryption() map[string]any {
 	return map[string]any{"secretRef": map[string]any{"name": keyName, "key": "passphrase"}}
 }
 
-// place where backups go to, as a claim says it.
+// place returns the destination of backups as in a claim.
 func (d *timed) place() map[string]any {
 	to := d.destination(d.store, engines[0])
 	return map[string]any{
@@ -96,7 +96,7 @@ func (d *timed) place() map[string]any {
 	}
 }
 
-// claimed cluster with backups.
+// claimed creates the cluster with backups, once.
 func (d *timed) claimed(ctx context.Context) error {
 	if err := d.ready(ctx); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (d *timed) claimed(ctx context.Context) error {
 	})
 }
 
-// claim the cluster.
+// claim applies the claim and waits until it is Ready.
 func (d *timed) claim(ctx context.Context) error {
 	backup := map[string]any{}
 	if d.store != backupv1.Volume {
@@ -138,22 +138,22 @@ func (d *timed) claim(ctx context.Context) error {
 	return d.world.AwaitReady(ctx, done, "DatabaseCluster", ledgerName)
 }
 
-// exec a statement on the primary.
+// exec runs a statement on the primary.
 func (d *timed) exec(ctx context.Context, statement string) error {
 	_, err := d.data(ctx, d.uri(engines[0], ledgerName), "exec", "postgresql", statement)
 	return err
 }
 
-// write rows, and note a time after each, when it was there and the next one was
-// not.
+// write writes rows, and records for each a time at which it was written and the next one was not.
 func (d *timed) write(ctx context.Context, rows int) error {
 	for range rows {
 		d.rows++
-		// By itself: statements that are sent together are one transaction.
+		// The row is written by a call of its own, because statements that are sent together are
+		// one transaction.
 		if err := d.exec(ctx, fmt.Sprintf("INSERT INTO seen VALUES (%d)", d.rows)); err != nil {
 			return err
 		}
-		// Times are given in whole seconds.
+		// Times of a restore are in whole seconds.
 		out, err := d.data(ctx, d.uri(engines[0], ledgerName), "exec", "postgresql",
 			"SELECT pg_sleep(1.2); SELECT extract(epoch FROM date_trunc('second', clock_timestamp()))::bigint; SELECT pg_sleep(1.2)")
 		if err != nil {
@@ -173,7 +173,7 @@ func (d *timed) write(ctx context.Context, rows int) error {
 	return nil
 }
 
-// start a Job of a CronJob, as kubectl create job --from does.
+// start starts a Job of a CronJob, as kubectl create job --from does.
 func (d *timed) start(ctx context.Context, cronJob, name string) error {
 	err := d.world.Await(ctx, done, "CronJob "+cronJob, func() (bool, string) {
 		return d.world.Get("CronJob", cronJob) != nil, "there is none"
@@ -195,26 +195,26 @@ func (d *timed) start(ctx context.Context, cronJob, name string) error {
 	return nil
 }
 
-// counts waits until the Backup knows of so many backups.
+// counts waits until the status of the Backup has so many backups.
 func (d *timed) counts(ctx context.Context, n int32) error {
 	return d.awaitBackup(ctx, givenUp, ledgerBackup, fmt.Sprintf("to have %d backups", n), func(b backupv1.Backup) bool {
 		return b.Status.AtProvider.Count >= n
 	})
 }
 
-// archived waits until all that was written is in the archive. That it can be
-// restored to is told later, in steps of minutes, which the runbook waits for.
+// archived waits until all that was written is in the archive. The status reports that it can be
+// restored up to then only minutes later, which the runbook waits for.
 func (d *timed) archived(ctx context.Context) error {
 	_, err := d.archivedSegment(ctx)
 	return err
 }
 
-// archivedSegment is the segment that has the last change, once it is archived.
+// archivedSegment waits until the segment with the last change is archived, and returns its name.
 func (d *timed) archivedSegment(ctx context.Context) (string, error) {
 	return d.archivedOn(ctx, d.primary())
 }
 
-// archivedOn a primary is the segment that has its last change, once it is archived.
+// archivedOn does the same as archivedSegment for a given primary.
 func (d *timed) archivedOn(ctx context.Context, primary string) (string, error) {
 	out, err := d.psql(ctx, primary, "SELECT pg_walfile_name(pg_switch_wal())")
 	if err != nil {
@@ -226,13 +226,13 @@ func (d *timed) archivedOn(ctx context.Context, primary string) (string, error) 
 		if err != nil {
 			return false, err.Error()
 		}
-		// Names of segments of one timeline are in their order.
+		// Names of segments of one timeline sort in their order.
 		last := strings.TrimSpace(out)
 		return last >= segment, "the last one is " + last
 	})
 }
 
-// primary's pod.
+// primary returns the name of the primary's pod.
 func (d *timed) primary() string {
 	for _, p := range d.world.List("Pod") {
 		if l := p.GetLabels(); l[roleLabel] == "primary" && strings.HasPrefix(p.GetName(), ledgerName+"-") {
@@ -242,7 +242,7 @@ func (d *timed) primary() string {
 	return ""
 }
 
-// psql runs a statement in a pod, as PostgreSQL's superuser.
+// psql runs a statement in a pod as PostgreSQL's superuser.
 func (d *timed) psql(ctx context.Context, pod, statement string) (string, error) {
 	return cluster.Exec(ctx, d.namespace, pod, "postgresql", nil, "psql", "-h", "/var/run/postgresql", "-U", "postgres", "-At", "-c", statement)
 }
@@ -257,7 +257,7 @@ func (d *timed) isBackedUp(ctx context.Context, n notes) error {
 	if err := d.laysBait(ctx); err != nil {
 		return err
 	}
-	// The first one is made without being asked for.
+	// The first backup needs no request.
 	if err := d.counts(ctx, 1); err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (d *timed) isBackedUp(ctx context.Context, n notes) error {
 	if err := d.write(ctx, 1); err != nil {
 		return err
 	}
-	// With one schedule alone the backup after the first is incremental.
+	// With only one schedule, the backup after the first one is incremental.
 	if d.store != backupv1.Volume {
 		if err := d.start(ctx, ledgerName+"-backup-incr", "incremental-1"); err != nil {
 			return err
@@ -298,7 +298,7 @@ func (d *timed) isBackedUp(ctx context.Context, n notes) error {
 
 func (d *timed) healthy(ctx context.Context) error { return d.archives(ctx, ledgerName) }
 
-// archives waits until a cluster has backups to rely on.
+// archives waits until BackupHealthy and ArchivingHealthy of a cluster are True.
 func (d *timed) archives(ctx context.Context, name string) error {
 	return d.world.Await(ctx, givenUp, "BackupHealthy and ArchivingHealthy of "+name, func() (bool, string) {
 		c := d.world.Claim("DatabaseCluster", name)
@@ -306,7 +306,7 @@ func (d *timed) archives(ctx context.Context, name string) error {
 	})
 }
 
-// back to a mark, in a new cluster, which has just the rows of then.
+// back restores to a mark in a new cluster, and checks that it has exactly the rows of that time.
 func (d *timed) back(ctx context.Context, name string, mark int) error {
 	if err := d.archived(ctx); err != nil {
 		return err
@@ -314,7 +314,7 @@ func (d *timed) back(ctx context.Context, name string, mark int) error {
 	return d.filled(ctx, name, mark, d.at(mark))
 }
 
-// at a mark, as restoreFrom says it.
+// at returns the restoreFrom of a claim that restores to a mark.
 func (d *timed) at(mark int) map[string]any {
 	return map[string]any{
 		"backupRef": map[string]any{"name": ledgerBackup},
@@ -322,7 +322,7 @@ func (d *timed) at(mark int) map[string]any {
 	}
 }
 
-// filled is a new cluster, which has just so many rows. It is deleted again.
+// filled restores a new cluster, checks that it has exactly so many rows, and deletes it.
 func (d *timed) filled(ctx context.Context, name string, rows int, from map[string]any) error {
 	if err := d.fill(ctx, name, from); err != nil {
 		return err
@@ -330,9 +330,9 @@ func (d *timed) filled(ctx context.Context, name string, rows int, from map[stri
 	return d.holds(ctx, name, rows)
 }
 
-// fill a new cluster.
+// fill applies the claim of a new cluster that is restored.
 func (d *timed) fill(ctx context.Context, name string, from map[string]any) error {
-	// JSON is YAML of one line.
+	// JSON on one line is valid YAML.
 	line, err := json.Marshal(from)
 	if err != nil {
 		return fmt.Errorf("cannot encode restoreFrom: %w", err)
@@ -340,7 +340,7 @@ func (d *timed) fill(ctx context.Context, name string, from map[string]any) erro
 	return d.create(ctx, "backup/postgresql.yaml", map[string]string{"NAME": name, "RESTORE": "restoreFrom: " + string(line)})
 }
 
-// failsToFill waits until a restore has failed with some words.
+// failsToFill waits until a restore has failed with a message that contains these words.
 func (d *timed) failsToFill(ctx context.Context, name string, words ...string) error {
 	return d.world.Await(ctx, givenUp, "the restore into "+name+" to fail", func() (bool, string) {
 		u := d.world.Get("DatabaseCluster", name)
@@ -350,7 +350,7 @@ func (d *timed) failsToFill(ctx context.Context, name string, words ...string) e
 	})
 }
 
-// holds just so many rows, once it is ready. It is deleted again.
+// holds waits until a cluster is Ready, checks that it has exactly so many rows, and deletes it.
 func (d *timed) holds(ctx context.Context, name string, rows int) error {
 	if err := d.world.AwaitReady(ctx, givenUp, "DatabaseCluster", name); err != nil {
 		return err
@@ -361,7 +361,7 @@ func (d *timed) holds(ctx context.Context, name string, rows int) error {
 	return d.deleted(ctx, name)
 }
 
-// has just so many rows, and others beside.
+// has checks that a cluster has exactly so many rows, and the rows beside.
 func (d *timed) has(ctx context.Context, name string, rows int, beside ...int) error {
 	out, err := d.data(ctx, d.uri(engines[0], name), "exec", "postgresql", "SELECT string_agg(n::text, ',' ORDER BY n) FROM seen")
 	if err != nil {
@@ -387,7 +387,7 @@ func (d *timed) deleted(ctx context.Context, name string) error {
 	return d.world.AwaitGone(ctx, done, "DatabaseCluster", name)
 }
 
-// written: the cluster is there, with rows and backups.
+// written waits until the cluster has rows and backups, and creates them if there are none.
 func (d *timed) written(ctx context.Context, n notes) error {
 	if err := d.claimed(ctx); err != nil {
 		return err
@@ -423,7 +423,7 @@ func (d *timed) goesBackAfterFailover(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	// Labels come before addresses.
+	// Labels change before the endpoints of Services.
 	err = d.world.Await(ctx, soon, "the primary to answer", func() (bool, string) {
 		err := d.exec(ctx, "SELECT 1")
 		return err == nil, fmt.Sprint(err)
@@ -440,7 +440,7 @@ func (d *timed) goesBackAfterFailover(ctx context.Context, n notes) error {
 	return d.back(ctx, "back-again", d.rows-2)
 }
 
-// tellsArchiving that fails, as long as the store is away.
+// tellsArchiving checks that archiving is reported as failed while the store is down.
 func (d *timed) tellsArchiving(ctx context.Context, n notes) error {
 	if err := d.claimed(ctx); err != nil {
 		return err
@@ -463,7 +463,7 @@ func (d *timed) tellsArchiving(ctx context.Context, n notes) error {
 	return d.healthy(ctx)
 }
 
-// comesBack from the store alone, as it was last.
+// comesBack restores the last state from the store alone.
 func (d *timed) comesBack(ctx context.Context, n notes) error {
 	if err := d.written(ctx, n); err != nil {
 		return err
@@ -483,8 +483,8 @@ func (d *timed) comesBack(ctx context.Context, n notes) error {
 	return d.filled(ctx, ledgerName+"-again", d.rows, map[string]any{"destination": d.place(), "name": ledgerName, "encryption": encryption()})
 }
 
-// tellsHole: a restore to the end must not end where WAL is missing, as if nothing
-// came after it.
+// tellsHole checks that a restore to the end fails if a segment of WAL is missing, instead of
+// ending there as if nothing came after it.
 func (d *timed) tellsHole(ctx context.Context, n notes) error {
 	if err := d.written(ctx, n); err != nil {
 		return err
@@ -514,14 +514,14 @@ func (d *timed) tellsHole(ctx context.Context, n notes) error {
 	if err := d.deleted(ctx, name); err != nil {
 		return err
 	}
-	// What comes after it is restored from a backup that does.
+	// What comes after the gap can be restored from a backup that begins after it.
 	if err := d.start(ctx, ledgerName+"-backup-full", "full-after-hole"); err != nil {
 		return err
 	}
 	return d.counts(ctx, status.Count+1)
 }
 
-// lose what the store has of a segment.
+// lose removes a segment from the store.
 func (d *timed) lose(ctx context.Context, archive, segment string) error {
 	files, err := d.all(ctx, d.store, archive)
 	if err != nil {
@@ -535,8 +535,8 @@ func (d *timed) lose(ctx context.Context, archive, segment string) error {
 	return err
 }
 
-// asksWhich: where a database that is gone and an empty one of its name are backed up,
-// a restore asks which one is meant.
+// asksWhich checks that a restore requires a systemIdentifier if the store contains backups of a
+// deleted database and of a new one of the same name.
 func (d *timed) asksWhich(ctx context.Context, n notes) error {
 	if d.world == nil || d.world.Get("DatabaseCluster", ledgerName) != nil {
 		if err := d.comesBack(ctx, n); err != nil {

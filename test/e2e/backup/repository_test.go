@@ -12,8 +12,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// repositoryGrows: backup.storageSize grows the volume of the backups, may not
-// shrink, and nothing is restarted for it.
+// repositoryGrows checks that backup.storageSize expands the volume of the backups without a
+// restart, and that it cannot shrink.
 func (d *timed) repositoryGrows(ctx context.Context, _ notes) error {
 	if err := d.claimed(ctx); err != nil {
 		return err

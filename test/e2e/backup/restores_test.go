@@ -12,12 +12,12 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// from a Backup, its newest one.
+// from returns the newest backup of a Backup as the source of a restore.
 func from(backup string) backupv1.RestoreSource {
 	return backupv1.RestoreSource{BackupRef: &backupv1.LocalReference{Name: backup}}
 }
 
-// restoreFile files a Restore into the target of an engine.
+// restoreFile creates a Restore into the target of an engine.
 func (g *ground) restoreFile(ctx context.Context, name string, e engine, source backupv1.RestoreSource, overwrite bool) error {
 	u, err := object("Restore", g.namespace, name, &backupv1.RestoreParameters{Source: source, Target: e.database(e.target()), Overwrite: overwrite})
 	if err != nil {
@@ -27,17 +27,17 @@ func (g *ground) restoreFile(ctx context.Context, name string, e engine, source 
 	return err
 }
 
-// restore as it is now.
+// restore returns the present state of a Restore.
 func (g *ground) restore(name string) backupv1.Restore {
 	r := backupv1.Restore{}
 	if u := g.world.Get("Restore", name); u != nil {
-		// What cannot be read stays empty, and is missed by whoever asks.
+		// A field that cannot be converted stays empty, and the checks that need it fail.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &r)
 	}
 	return r
 }
 
-// restored waits for a Restore's end, and returns it as it was then.
+// restored waits for the end of a Restore and returns its state at that time.
 func (g *ground) restored(ctx context.Context, within time.Duration, name string) (backupv1.Restore, error) {
 	r := backupv1.Restore{}
 	err := g.world.Await(ctx, within, "Restore "+name+" to end", func() (bool, string) {
@@ -49,7 +49,7 @@ func (g *ground) restored(ctx context.Context, within time.Duration, name string
 	return r, err
 }
 
-// bring a backup into the emptied target, and compare.
+// bring restores a backup into the emptied target and compares the target with the source.
 func (g *ground) bring(ctx context.Context, name string, e engine, source backupv1.RestoreSource) (backupv1.Restore, error) {
 	if err := g.emptied(ctx, e); err != nil {
 		return backupv1.Restore{}, err
@@ -64,7 +64,7 @@ func (g *ground) bring(ctx context.Context, name string, e engine, source backup
 	return r, g.same(ctx, e)
 }
 
-// completed Restore.
+// completed waits until a Restore has completed.
 func (g *ground) completed(ctx context.Context, name string) (backupv1.Restore, error) {
 	r, err := g.restored(ctx, done, name)
 	if err != nil {
@@ -76,7 +76,7 @@ func (g *ground) completed(ctx context.Context, name string) (backupv1.Restore, 
 	return r, nil
 }
 
-// refused Restore: it failed for a reason.
+// refused waits until a Restore has failed, and checks the reason.
 func (g *ground) refused(ctx context.Context, name, reason string) error {
 	r, err := g.restored(ctx, done, name)
 	if err != nil {

@@ -16,11 +16,12 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// smallName of the database whose backups fill their volume, and of that.
+// smallName is the name of the database whose backups fill their volume, and of the volume.
 const smallName = "small"
 
-// heals: backups and WAL fill a volume, so that nothing is archived any more. A
-// backup begins by itself, has the oldest expire, succeeds, and so does archiving.
+// heals fills a volume with backups and WAL until nothing can be archived. It checks that a backup
+// begins automatically, that the oldest one expires for it, and that backup and archiving then
+// succeed.
 func (d *timed) heals(ctx context.Context, n notes) (err error) {
 	if err := d.ready(ctx); err != nil {
 		return err
@@ -37,7 +38,7 @@ func (d *timed) heals(ctx context.Context, n notes) (err error) {
 		return err
 	}
 	first := ids(d.backup(own).Status.AtProvider)[0]
-	// What expires with the first backup has to be more than a segment or two.
+	// More than one or two segments have to expire with the first backup.
 	if err := d.noise(ctx, 3); err != nil {
 		return err
 	}
@@ -47,8 +48,8 @@ func (d *timed) heals(ctx context.Context, n notes) (err error) {
 	if err := count(2); err != nil {
 		return err
 	}
-	// The newest one that was verified never expires: that is the first one as long as the
-	// second is not, and would be it for a week.
+	// The newest verified backup never expires. Until the second one is verified, which would take
+	// up to a week, that is the first one.
 	verified := func(which string, ok func(id string) bool) error {
 		return d.awaitBackup(ctx, givenUp, own, "to have its "+which+" backup verified", func(b backupv1.Backup) bool { return ok(b.Status.AtProvider.LastVerified) })
 	}
@@ -79,12 +80,12 @@ func (d *timed) heals(ctx context.Context, n notes) (err error) {
 	})
 }
 
-// small database, whose backups go to a volume of a few megabytes.
+// small creates a database whose backups go to a volume of 160 MiB.
 func (d *timed) small(ctx context.Context) error {
 	if err := d.create(ctx, "backup/volume.yaml", map[string]string{"NAME": smallName}); err != nil {
 		return err
 	}
-	// Its first pod makes the volume.
+	// The volume is provisioned for its first pod.
 	const user = smallName + "-volume"
 	if err := d.create(ctx, "backup/user.yaml", map[string]string{"NAME": user, "VOLUME": smallName}); err != nil {
 		return err
@@ -115,7 +116,7 @@ func (d *timed) small(ctx context.Context) error {
 	return d.world.AwaitReady(ctx, givenUp, "DatabaseCluster", smallName)
 }
 
-// unsmall deletes the database and its volume's disk, once nothing uses it.
+// unsmall deletes the database, and the disk of its volume once no pod uses it.
 func (d *timed) unsmall(ctx context.Context) error {
 	err := d.deleted(ctx, smallName)
 	err = errors.Join(err, d.world.Await(ctx, done, "no pod of "+smallName, func() (bool, string) {
@@ -129,8 +130,7 @@ func (d *timed) unsmall(ctx context.Context) error {
 	return errors.Join(err, harness.Unshrink(), cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, smallName))
 }
 
-// noise of so many segments of WAL that no compression makes smaller, and none of
-// it stays.
+// noise writes so many segments of incompressible WAL, of which no table data stays.
 func (d *timed) noise(ctx context.Context, segments int) error {
 	const pod = smallName + "-postgresql-0"
 	for range segments {
@@ -147,7 +147,7 @@ func (d *timed) noise(ctx context.Context, segments int) error {
 	return nil
 }
 
-// overflows the volume with WAL, until none is archived any more.
+// overflows fills the volume with WAL until no more is archived.
 func (d *timed) overflows(ctx context.Context) error {
 	const pod, most = smallName + "-postgresql-0", 40
 	for range most {

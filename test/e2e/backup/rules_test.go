@@ -18,7 +18,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// prepared: a store and an engine's source with its data.
+// prepared starts a store and an engine's source with its data.
 func (g *ground) prepared(ctx context.Context, e engine, s backupv1.StoreType) error {
 	if err := g.ready(ctx); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (g *ground) prepared(ctx context.Context, e engine, s backupv1.StoreType) e
 	return g.loaded(ctx, e)
 }
 
-// backedUp: an engine's source is backed up to a volume, and its target is empty.
+// backedUp backs up an engine's source to a volume and empties its target.
 func (g *ground) backedUp(ctx context.Context, e engine, name string) error {
 	if err := g.prepared(ctx, e, backupv1.Volume); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (g *ground) backedUp(ctx context.Context, e engine, name string) error {
 	return g.emptied(ctx, e)
 }
 
-// encrypts backups for a key of ours, and restores with no other.
+// encrypts checks that backups are encrypted for a key, and that only that key restores them.
 func (g *ground) encrypts(ctx context.Context, _ notes) error {
 	e := engines[0]
 	if err := g.prepared(ctx, e, backupv1.Volume); err != nil {
@@ -80,7 +80,7 @@ func (g *ground) encrypts(ctx context.Context, _ notes) error {
 		return err
 	}
 
-	// Without the Backup, with the wrong key, and with the right one.
+	// Restore from the location without the Backup, with the wrong key and with the right one.
 	at := func(secret string) backupv1.RestoreSource {
 		return backupv1.RestoreSource{Location: &backupv1.Location{Destination: g.destination(backupv1.Volume, e), Name: name, Encryption: key(secret)}}
 	}
@@ -97,7 +97,7 @@ func (g *ground) encrypts(ctx context.Context, _ notes) error {
 	return err
 }
 
-// hidden: no word of the data is in the store's files.
+// hidden checks that a word of the data is not found in the store's files.
 func (g *ground) hidden(ctx context.Context, location, id string) error {
 	files, err := g.all(ctx, backupv1.Volume, path.Join(location, id))
 	if err != nil {
@@ -118,7 +118,7 @@ func (g *ground) hidden(ctx context.Context, location, id string) error {
 	return nil
 }
 
-// overwrites only what it is told to.
+// overwrites checks that data of a target is overwritten only if the Restore requests it.
 func (g *ground) overwrites(ctx context.Context, _ notes) error {
 	for _, e := range engines {
 		name := "overwrite-" + string(e.name)
@@ -154,7 +154,7 @@ func (g *ground) overwrites(ctx context.Context, _ notes) error {
 		if err := g.same(ctx, e); err != nil {
 			return err
 		}
-		// It ran once, and is not run again by a change.
+		// A Restore runs once, and a change does not run it again.
 		_, err = cluster.Patch(ctx, "Restore", g.namespace, name+"-forced", harness.Patch{"spec": harness.Patch{"forProvider": harness.Patch{"overwrite": false}}})
 		if err == nil || !strings.Contains(err.Error(), "a Restore that has started cannot be changed") {
 			return fmt.Errorf("a Restore that has run can be changed: %w", err)
@@ -163,7 +163,7 @@ func (g *ground) overwrites(ctx context.Context, _ notes) error {
 	return nil
 }
 
-// chooses which backup is restored.
+// chooses checks restores of a backup by ID, by time, and of the newest one.
 func (g *ground) chooses(ctx context.Context, _ notes) error {
 	e := engines[0]
 	if err := g.prepared(ctx, e, backupv1.Volume); err != nil {
@@ -223,7 +223,7 @@ func (g *ground) chooses(ctx context.Context, _ notes) error {
 			return err
 		}
 	}
-	// The newest has what came later.
+	// The newest backup contains what was written later.
 	if err := g.restoreFile(ctx, "newest", e, backupv1.RestoreSource{Location: location}, false); err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (g *ground) chooses(ctx context.Context, _ notes) error {
 	return nil
 }
 
-// retains what it should. Old backups are made of a new one.
+// retains checks which backups expire. Old backups are copies of a new one with other times.
 func (g *ground) retains(ctx context.Context, _ notes) error {
 	e := engines[0]
 	if err := g.prepared(ctx, e, backupv1.Volume); err != nil {
@@ -260,7 +260,7 @@ func (g *ground) retains(ctx context.Context, _ notes) error {
 		}
 		old[days] = strings.TrimSpace(out)
 	}
-	// One that has no manifest, as a pod that was killed long ago leaves it.
+	// A backup without a manifest, as a pod that was killed long ago leaves behind.
 	left, err := g.data(ctx, "", "age", path.Join(folder, id), "9")
 	if err != nil {
 		return err
@@ -284,7 +284,7 @@ func (g *ground) retains(ctx context.Context, _ notes) error {
 	return g.whole(ctx, backupv1.Volume, name)
 }
 
-// deletes the data only where it is told to.
+// deletes checks that data is deleted only if deletionPolicy requests it.
 func (g *ground) deletes(ctx context.Context, _ notes) error {
 	e, s := engines[0], backupv1.S3
 	if err := g.prepared(ctx, e, s); err != nil {
@@ -310,7 +310,7 @@ func (g *ground) deletes(ctx context.Context, _ notes) error {
 		return fmt.Errorf("the store still has %v", left)
 	}
 
-	// A store that is gone does not hold up the deletion for ever.
+	// A store that is gone does not block the deletion forever.
 	if err := g.file(ctx, name, g.parameters(e, s, deleting)); err != nil {
 		return err
 	}

@@ -23,32 +23,31 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// need is an hour of need: data of the DatabaseCluster orders in the namespace shop
-// is lost, and what docs/backup.md says to do is done, as it is written there. Only
-// its store's address, the time to go back to and the namespace's name are the test's.
+// need is a case of disaster recovery: data of the DatabaseCluster orders in the namespace shop is
+// lost, and the steps of docs/backup.md are taken as they are written there. Only the address of
+// the store, the time to restore to and the name of the namespace are the test's.
 type need struct {
 	*ground
 
-	// dir is where the commands are run, with the key of the encryption.
+	// dir is the folder in which the commands run, with the key of the encryption.
 	dir string
 
 	commands runbook
 
-	// right is when two rows were there, and before a third one. later is when that
-	// was there too.
+	// right is a time with two rows and without the third one, later a time with all three.
 	right, later time.Time
 
-	// to is the time that is gone back to.
+	// to is the time that is restored to.
 	to time.Time
 }
 
-// Rows that were there when all was right, and at the end.
+// The number of rows before something went wrong, and at the end.
 const (
 	rightRows = 2
 	allRows   = 3
 )
 
-// Names that the runbook has.
+// Names in the runbook.
 const (
 	shop           = "e2e-backup-shop"
 	orders         = "orders"
@@ -56,17 +55,18 @@ const (
 	ordersRestored = orders + "-restored"
 )
 
-// runbook is the document's commands by step.
+// runbook holds the commands of the document by step.
 type runbook struct {
 	stop, see, others, pointInTime, again, empty, restore, anew, look, scale, afterwards string
 
-	// backup, location and destination are its manifests: of a Backup, of a
-	// Restore's source and of a DatabaseCluster's.
+	// backup, location and destination are manifests of the document: of a Backup, of the source of
+	// a Restore, and of the source of a DatabaseCluster.
 	backup, location, destination string
 }
 
 func inNeed() types.Feature {
-	// It is not called after its suite, so that commands stay as they are.
+	// The namespace is not named after the suite, so that the commands need not be changed more
+	// than necessary.
 	h := &need{ground: newGround(shop)}
 	return tests.Feature("the runbook", shop).
 		Full("the runbook step by step: back to a time, to another one, and from a logical backup", h.goesBack).
@@ -74,7 +74,7 @@ func inNeed() types.Feature {
 		Feature()
 }
 
-// block of a language in a section of a document, counted from 0.
+// block returns the nth block of a language in a section of a document, counted from 0.
 func block(document, section, language string, n int) (string, error) {
 	_, text, found := strings.Cut(document, "\n"+section+"\n")
 	if end := strings.Index(text, "\n#"); end >= 0 && !strings.HasPrefix(section, "## ") {
@@ -93,7 +93,7 @@ func block(document, section, language string, n int) (string, error) {
 	return content, nil
 }
 
-// read the document.
+// read reads the commands from the document.
 func (r *runbook) read() error {
 	raw, err := os.ReadFile("../../../docs/backup.md")
 	if err != nil {
@@ -121,14 +121,14 @@ func (r *runbook) read() error {
 		{&r.location, "## Restoring", "yaml", 1},
 	} {
 		text, err := block("\n"+string(raw), b.section, b.language, b.n)
-		// A shop may run in that namespace.
+		// The namespace shop may be in use on this cluster.
 		*b.into = regexp.MustCompile(`\bshop\b`).ReplaceAllString(text, shop)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// do what the document says.
+// do runs commands of the document, with the time that is restored to filled in.
 func (h *need) do(ctx context.Context, commands string) (string, error) {
 	if !h.to.IsZero() {
 		commands = strings.ReplaceAll(commands, "2026-11-21T14:29:00Z", h.to.UTC().Format(time.RFC3339))
@@ -143,15 +143,15 @@ func (h *need) do(ctx context.Context, commands string) (string, error) {
 	return string(out), nil
 }
 
-// endpoint of the store, which outlives the namespace.
+// endpoint returns the endpoint of the store, which outlives the namespace.
 func endpoint() string { return field.destination(backupv1.S3, engines[0]).Endpoint }
 
-// opened is the namespace with what opens the store.
+// opened creates the namespace with the credentials of the store.
 func (h *need) opened(ctx context.Context) error {
 	if _, err := h.do(ctx, h.commands.anew); err != nil {
 		return err
 	}
-	// So that it is swept away at the end.
+	// The label makes the suite remove the namespace at its end.
 	if _, err := harness.Kubectl(ctx, "label", "namespace", shop, harness.Label+"=e2e-backup"); err != nil {
 		return err
 	}
@@ -168,8 +168,7 @@ func (h *need) opened(ctx context.Context) error {
 	return err
 }
 
-// begun: orders are there, backed up in both ways, and something has gone wrong
-// since.
+// begun creates the database with physical and logical backups, and lets something go wrong, once.
 func (h *need) begun(ctx context.Context) error {
 	return h.once.Do("orders", func() error {
 		if err := h.commands.read(); err != nil {
@@ -197,8 +196,8 @@ func (h *need) begun(ctx context.Context) error {
 	})
 }
 
-// stored: the store has the bucket, and the key of the encryption is where the
-// commands are run.
+// stored creates the bucket in the store, and the key of the encryption in the folder of the
+// commands.
 func (h *need) stored(ctx context.Context) error {
 	if err := field.ready(ctx); err != nil {
 		return err
@@ -219,7 +218,7 @@ func (h *need) stored(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(h.dir, "orders.key"), []byte(identity.String()+"\n"), 0o600)
 }
 
-// filed is the logical Backup.
+// filed creates the logical Backup.
 func (h *need) filed(ctx context.Context) error {
 	b := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(h.commands.backup), b); err != nil {
@@ -232,7 +231,7 @@ func (h *need) filed(ctx context.Context) error {
 	return err
 }
 
-// goWrong writes two rows, backs them up, and writes one that nobody wants.
+// goWrong writes two rows, backs them up, and writes a third one that is wrong.
 func (h *need) goWrong(ctx context.Context) error {
 	err := h.awaitBackup(ctx, givenUp, ordersBackup, "to have a backup", func(b backupv1.Backup) bool { return b.Status.AtProvider.Count > 0 })
 	if err != nil {
@@ -278,7 +277,7 @@ func (h *need) psql(ctx context.Context, statements ...string) (string, error) {
 	return harness.Kubectl(ctx, args...)
 }
 
-// shows looks at what was restored.
+// shows runs step 4 and checks the number of restored rows.
 func (h *need) shows(ctx context.Context, rows int) error {
 	out, err := h.do(ctx, h.commands.look)
 	if err != nil {
@@ -319,7 +318,7 @@ func (h *need) goesBack(ctx context.Context, n notes) error {
 	if err := h.refusesLeftovers(ctx); err != nil {
 		return err
 	}
-	// Another time.
+	// Restore to another time.
 	if _, err := h.do(ctx, h.commands.again); err != nil {
 		return err
 	}
@@ -353,7 +352,7 @@ func (h *need) goesBack(ctx context.Context, n notes) error {
 	return h.archives(ctx)
 }
 
-// switches the application back on.
+// switches scales the application up again.
 func (h *need) switches(ctx context.Context) error {
 	if _, err := h.do(ctx, h.commands.scale); err != nil {
 		return err
@@ -364,8 +363,8 @@ func (h *need) switches(ctx context.Context) error {
 	})
 }
 
-// archives: step 6 ends with a cluster that archives, and has a backup of its own that
-// was verified.
+// archives runs step 6 and checks that the new cluster archives and has a verified backup of its
+// own.
 func (h *need) archives(ctx context.Context) error {
 	out, err := h.do(ctx, h.commands.afterwards)
 	if err != nil {
@@ -386,8 +385,8 @@ func (h *need) archives(ctx context.Context) error {
 	})
 }
 
-// refusesLeftovers: whoever deletes the new cluster and files it again for another
-// time must not find the data of the first time, as though it were of the second.
+// refusesLeftovers checks that a new cluster which is deleted and applied again for another time is
+// refused because of its old volumes: their data would look as if it were of the second time.
 func (h *need) refusesLeftovers(ctx context.Context) error {
 	if _, err := harness.Kubectl(ctx, "exec", "-n", shop, ordersRestored+"-postgresql-0", "-c", "postgresql", "--",
 		"psql", "-h", "/var/run/postgresql", "-U", "postgres", "app", "-c", "INSERT INTO orders VALUES (4)"); err != nil {
@@ -416,7 +415,7 @@ func (h *need) beginsAnew(ctx context.Context, n notes) error {
 	if err := h.begun(ctx); err != nil {
 		return err
 	}
-	// The cluster is gone.
+	// The namespace is lost.
 	if err := cluster.Sweep(ctx, shop); err != nil {
 		return err
 	}
@@ -451,7 +450,7 @@ func (h *need) beginsAnew(ctx context.Context, n notes) error {
 	return h.archives(ctx)
 }
 
-// apply commands whose manifest has a part of another one in the place of its own.
+// apply runs commands after it has replaced a part of their manifest by that of another one.
 func (h *need) apply(ctx context.Context, commands, with string, path ...string) error {
 	before, rest, _ := strings.Cut(commands, "<<'END'\n")
 	manifest, after, found := strings.Cut(rest, "END\n")

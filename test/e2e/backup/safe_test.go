@@ -19,8 +19,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// isSafe looks at every pod that ever worked for a Backup or Restore here, and at
-// every object for what should be in a Secret alone.
+// isSafe checks every pod that ever worked for a Backup or Restore of the namespace, and searches
+// all objects and logs for what may be only in Secrets.
 func (g *ground) isSafe(ctx context.Context, n notes) error {
 	if err := g.pair(engines[0], backupv1.S3)(ctx, n); err != nil && !strings.Contains(err.Error(), "already exists") {
 		return err
@@ -36,7 +36,7 @@ func (g *ground) isSafe(ctx context.Context, n notes) error {
 	pods := 0
 	for _, k := range g.world.Keys() {
 		for _, v := range g.world.History(k.Kind, k.Name) {
-			// A Secret that this suite made is where it should be.
+			// Secrets may contain it.
 			if k.Kind == "Secret" {
 				continue
 			}
@@ -73,7 +73,8 @@ func (g *ground) isSafe(ctx context.Context, n notes) error {
 
 func ofBackup(u *unstructured.Unstructured) bool { return u.GetLabels()[backupv1.ActionLabel] != "" }
 
-// careful pod: it cannot write where it need not, and has no token.
+// careful checks that a pod cannot write to its root file systems, has no token, has limits of
+// memory, and has no Secret in its environment.
 func careful(_ context.Context, u *unstructured.Unstructured) error {
 	var errs []error
 	if roots := harness.WritableRoots(u); len(roots) > 0 {

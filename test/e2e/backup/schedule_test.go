@@ -13,8 +13,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// catchesUp: of all that was missed while nobody could start it, one backup is
-// made.
+// catchesUp checks that many missed schedules cause only one backup.
 func (g *ground) catchesUp(ctx context.Context, n notes) error {
 	e := engines[0]
 	if err := g.prepared(ctx, e, backupv1.Volume); err != nil {
@@ -30,7 +29,7 @@ func (g *ground) catchesUp(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	// As if it had run last a hundred schedules ago.
+	// Pretend that the CronJob ran last a hundred schedules ago.
 	last := metav1.NewTime(time.Now().Add(-missed * 20 * time.Minute))
 	patch := fmt.Sprintf(`{"status":{"lastScheduleTime":%q}}`, last.UTC().Format(time.RFC3339))
 	if _, err := cluster.Kube.BatchV1().CronJobs(g.namespace).Patch(ctx, name+"-dump", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
@@ -55,7 +54,7 @@ func (g *ground) catchesUp(ctx context.Context, n notes) error {
 	}
 	o := g.backup(name).Status.AtProvider
 	n.Addf("%d missed, %d Jobs", missed, jobs)
-	// A schedule that came while this looked on makes one more.
+	// One more Job is started if a schedule falls into the time of this check.
 	if jobs > 2 || o.NextScheduleTime == nil || o.NextScheduleTime.Before(new(metav1.NewTime(time.Now().Add(-time.Minute)))) {
 		return fmt.Errorf("%d Jobs were started for %d missed schedules, and the next one is %v", jobs, missed, o.NextScheduleTime)
 	}

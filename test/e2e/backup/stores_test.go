@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// stores that each engine is backed up into.
+// stores are the stores to which each engine is backed up.
 var stores = []backupv1.StoreType{backupv1.S3, backupv1.GCS, backupv1.Azure, backupv1.Volume}
 
 const (
@@ -25,17 +25,17 @@ const (
 	azureServer = "azure-server"
 )
 
-// accountKey of Azure's server.
+// accountKey is the key of the account in Azure's server.
 var accountKey = base64.StdEncoding.EncodeToString([]byte("a key that only this test's server knows"))
 
-// store is started.
+// store starts a store, once.
 func (g *ground) store(ctx context.Context, s backupv1.StoreType) error {
 	return g.once.Do("store "+string(s), func() error {
 		switch s {
 		case backupv1.Volume:
 			return nil
 		case backupv1.GCS:
-			// It asks nobody who they are.
+			// This server requires no credentials.
 			if _, err := g.trusted(ctx, "gcs", map[string]string{}); err != nil {
 				return err
 			}
@@ -49,9 +49,9 @@ func (g *ground) store(ctx context.Context, s backupv1.StoreType) error {
 	})
 }
 
-// trusted is what a store's server and those who speak to it need: a certificate,
-// the authority that signed it, and keys. All stores speak TLS here, as pgBackRest
-// speaks nothing else; plainly they are spoken to in internal/backup/run.
+// trusted creates what a store's server and its clients need: a certificate, the authority that
+// signed it, and keys. All stores use TLS here, because pgBackRest requires it. Connections without
+// TLS are tested in internal/backup/run.
 func (g *ground) trusted(ctx context.Context, name string, keys map[string]string) (authority string, err error) {
 	ca, cert, key, err := harness.Certificate(name, name+"."+g.namespace, name+"."+g.namespace+".svc")
 	if err != nil {
@@ -86,7 +86,7 @@ func (g *ground) serveAzure(ctx context.Context) error {
 	return err
 }
 
-// destination in a store for the databases of an engine.
+// destination returns a destination in a store for backups of an engine.
 func (g *ground) destination(s backupv1.StoreType, e engine) backupv1.Destination {
 	d := backupv1.Destination{Type: s, Bucket: bucket, Prefix: "e2e/" + string(e.name), SecretRef: &backupv1.LocalReference{Name: string(s)}}
 	switch s {

@@ -11,8 +11,8 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// refusesInWords what is missing: it is said at once, not when the first schedule
-// comes.
+// refusesInWords checks that a missing dependency is reported at once, and not only when the first
+// schedule is due.
 func (g *ground) refusesInWords(ctx context.Context, _ notes) error {
 	if err := g.ready(ctx); err != nil {
 		return err

@@ -11,7 +11,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// awaitRefusal of a Backup or Restore that the tenant has filed.
+// awaitRefusal waits until a Backup or Restore of the tenant is refused with a reason, checks that
+// no Job and no copy of the platform's credentials was created for it, and deletes it.
 func awaitRefusal(ctx context.Context, n notes, kind, name, reason string) error {
 	err := ground.world.Await(ctx, soon, kind+" "+name+" to be refused with "+reason, func() (bool, string) {
 		c := harness.ClaimOf(ground.world.Get(kind, name)).Condition("Ready")
@@ -31,14 +32,15 @@ func awaitRefusal(ctx context.Context, n notes, kind, name, reason string) error
 	return errors.Join(err, cluster.Delete(context.WithoutCancel(ctx), kind, tenantNamespace, name))
 }
 
-// Secrets with a copy of the platform's credentials.
+// The names of the Secrets with a copy of the platform's credentials.
 func copyOfBackup(name string) string  { return name + "-dump-store" }
 func copyOfRestore(name string) string { return name + "-restore-store" }
 
 const platforms = "providerConfigRef: {kind: ClusterProviderConfig, name: e2e-borders}"
 
-// readsBackups of the victim, whose namespace is a free field of a Restore. The victim may
-// let it by a RestoreGrant, and the attacker cannot in its stead.
+// readsBackups tries to restore a backup of the victim, whose namespace is a free field of a
+// Restore. The victim may allow it by a RestoreGrant, which the attacker cannot create in the
+// victim's namespace.
 func readsBackups(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err
@@ -53,7 +55,7 @@ func readsBackups(ctx context.Context, n notes) error {
 	}
 	err := errors.Join(
 		refused("a grant in the victim's stead", create(ctx, ground.tenant, grant(victimNamespace)), "is forbidden"),
-		create(ctx, ground.tenant, grant(tenantNamespace)), // of what is its own
+		create(ctx, ground.tenant, grant(tenantNamespace)), // in its own namespace
 		restore("theft"),
 	)
 	if err != nil {
@@ -68,7 +70,7 @@ func readsBackups(ctx context.Context, n notes) error {
 	if err := restore("lent"); err != nil {
 		return err
 	}
-	// There is no store to read from: that it is tried is what the grant is for.
+	// There is no store to read from: the grant allows the attempt, and that is checked.
 	err = ground.world.Await(ctx, soon, "the Restore that the victim has granted to begin", func() (bool, string) {
 		return ground.world.Get("Job", "lent-restore") != nil && ground.world.Get("Secret", copyOfRestore("lent")) != nil, harness.ClaimOf(ground.world.Get("Restore", "lent")).Condition("Ready").Message
 	})
@@ -85,8 +87,8 @@ func readsBackups(ctx context.Context, n notes) error {
 	return awaitRefusal(ctx, n, "Restore", "relapse", "NotGranted")
 }
 
-// borrowsCredentials of the platform: for an endpoint of the tenant's, for another
-// bucket, and from the provider's own environment.
+// borrowsCredentials tries to use the platform's credentials for an endpoint of the tenant, for
+// another bucket, and from the provider's own environment.
 func borrowsCredentials(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err
@@ -119,7 +121,8 @@ func borrowsCredentials(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// injectsSettings into what pgBackRest reads line by line.
+// injectsSettings tries to add lines to the configuration of pgBackRest, which is read line by
+// line.
 func injectsSettings(ctx context.Context, _ notes) error {
 	if err := ready(ctx); err != nil {
 		return err

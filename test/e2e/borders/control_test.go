@@ -21,9 +21,9 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// commandsServers with the stolen password of a database's servers, from a client that no
-// NetworkPolicy stops: the node. Without a certificate of the servers' own authority nothing is
-// changed, and nothing answers without TLS.
+// commandsServers sends commands with the stolen password of a database's servers from the node, a
+// client that no NetworkPolicy stops. Without a certificate of the servers' own authority nothing
+// is changed, and nothing is served without TLS.
 func commandsServers(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err
@@ -58,7 +58,7 @@ func commandsServers(ctx context.Context, n notes) error {
 		ask.refused("without TLS", nil, "http://"+manager+"/fence", http.StatusBadRequest, "HTTP request to an HTTPS server"),
 	}
 	n.Addf("%d attacks", len(errs))
-	// The servers themselves are heard.
+	// The servers' own certificate is accepted.
 	code, answer, err := ask.post(server, "https://"+patroni+"/reload")
 	if err == nil && code >= http.StatusMultipleChoices {
 		err = fmt.Errorf("a server of this cluster is refused: %d, %s", code, answer)
@@ -66,7 +66,8 @@ func commandsServers(ctx context.Context, n notes) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// secret of the tenant's namespace, as the platform team sees it.
+// secret returns the data of a Secret in the tenant's namespace, read with the rights of the
+// platform team.
 func secret(ctx context.Context, name string) (map[string]string, error) {
 	s, err := cluster.Get(ctx, "Secret", tenantNamespace, name)
 	if err != nil {
@@ -101,9 +102,9 @@ func certificate(ctx context.Context, name string) (*tls.Config, error) {
 	}, nil
 }
 
-// asker has the password of the servers.
+// asker makes requests with the password of the servers.
 type asker struct {
-	ctx      context.Context //nolint:containedctx // It is one check's.
+	ctx      context.Context //nolint:containedctx // The asker lives as long as one check.
 	password string
 }
 
@@ -125,9 +126,9 @@ func (a asker) post(by *tls.Config, url string) (int, string, error) {
 	return res.StatusCode, strings.TrimSpace(string(answer)), errors.Join(err, res.Body.Close())
 }
 
-// trusting anything, as an attacker does.
+// trusting returns a TLS configuration that accepts any server certificate, as an attacker's does.
 func trusting(by *tls.Config) *tls.Config {
-	out := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
+	out := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // An attacker verifies no certificate.
 	if by != nil {
 		out.GetClientCertificate = by.GetClientCertificate
 	}
@@ -145,7 +146,7 @@ func (a asker) refused(how string, by *tls.Config, url string, code int, words s
 	return nil
 }
 
-// unheard is what ends before it is asked.
+// unheard returns an error unless the server ends the connection without an answer.
 func (a asker) unheard(how string, by *tls.Config, url string) error {
 	code, answer, err := a.post(trusting(by), url)
 	switch {

@@ -1,8 +1,8 @@
 //go:build e2e
 
-// Package borders tests what keeps tenants apart. Each check is an attack by somebody
-// who has no more rights than they should: it is refused with words that say why, and
-// the honest use beside it goes on.
+// Package borders tests what separates tenants. Each check is an attack by a client with no more
+// rights than a tenant has: it is refused with a message that gives the reason, and the legitimate
+// use beside it works.
 package borders
 
 import (
@@ -33,27 +33,27 @@ var (
 
 type notes = suite.Notes
 
-// Bounds of waiting.
+// Timeouts.
 const (
-	// soon is for what takes a reconcile or two.
+	// soon is for what takes one or two reconciles.
 	soon = 45 * time.Second
-	// started is for a database to come up while the machine is busy.
+	// started is for a database that starts while the machine is busy.
 	started = 4 * time.Minute
 )
 
 // Namespaces of the tests.
 const (
-	// tenantNamespace is the attacker's, and others work in it, too.
+	// tenantNamespace belongs to the attacker, and other users work in it too.
 	tenantNamespace = suiteName + "-tenant"
-	// victimNamespace is another tenant's.
+	// victimNamespace belongs to another tenant.
 	victimNamespace = suiteName + "-victim"
-	// platformNamespace has the platform's credentials.
+	// platformNamespace contains the platform's credentials.
 	platformNamespace = suiteName + "-platform"
 )
 
 func TestMain(m *testing.M) { tests.Main(m) }
 
-// TestBorders lists the attacks in their order.
+// TestBorders: the attacks are refused, in their order.
 func TestBorders(t *testing.T) { tests.Test(t, attacks()) }
 
 func attacks() types.Feature {
@@ -84,12 +84,12 @@ func attacks() types.Feature {
 	return f.Feature()
 }
 
-// ground that all attacks are made on.
+// ground is what all attacks have in common.
 var ground struct {
 	ready bool
 	world *harness.World
 
-	// tenant has storeplane-edit in a namespace, and nothing else.
+	// tenant has the role storeplane-edit in one namespace, and no other rights.
 	tenant *harness.Cluster
 }
 
@@ -127,7 +127,7 @@ func ready(ctx context.Context) error {
 	return nil
 }
 
-// object of its text.
+// object parses an object, with the tenant's namespace and the registry filled in.
 func object(text string) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(strings.NewReplacer("${NAMESPACE}", tenantNamespace, "${REGISTRY}", cluster.Registry).Replace(text)), &u.Object); err != nil {
@@ -136,7 +136,7 @@ func object(text string) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// create an object as somebody.
+// create creates an object from its text with the rights of the given client.
 func create(ctx context.Context, as *harness.Cluster, text string, dryRun ...string) error {
 	u, err := object(text)
 	if err != nil {
@@ -146,7 +146,7 @@ func create(ctx context.Context, as *harness.Cluster, text string, dryRun ...str
 	return err
 }
 
-// refused asks for an error with these words.
+// refused returns an error unless err contains these words.
 func refused(what string, err error, words string) error {
 	switch {
 	case err == nil:
@@ -157,7 +157,8 @@ func refused(what string, err error, words string) error {
 	return nil
 }
 
-// eventually refused: the API server takes up policies and rights a moment later.
+// eventually retries until the attempt is refused: the API server applies new policies and rights a
+// moment later.
 func eventually(ctx context.Context, what, words string, try func(context.Context) error) error {
 	var last error
 	err := wait.For(func(ctx context.Context) (bool, error) {

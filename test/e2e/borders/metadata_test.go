@@ -13,13 +13,14 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// metadata is where clouds answer whoever asks from a node, with the node's identity.
+// The address and port of the cloud's metadata service, which gives any client on a node the node's
+// identity.
 const (
 	metadataHost = "169.254.169.254"
 	metadataPort = 80
 )
 
-// serveMetadata at its address, which this node has until stop.
+// serveMetadata serves the address on this node until stop is called.
 func serveMetadata(ctx context.Context) (stop func() error, err error) {
 	ip := func(ctx context.Context, args ...string) error {
 		if out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
@@ -29,7 +30,7 @@ func serveMetadata(ctx context.Context) (stop func() error, err error) {
 	}
 	const address, link = metadataHost + "/32", "lo"
 	remove := func() error { return ip(context.WithoutCancel(ctx), "address", "delete", address, "dev", link) }
-	// What an interrupted run has left.
+	// Remove the address that an interrupted run has left behind.
 	_ = remove()
 	if err := ip(ctx, "address", "add", address, "dev", link); err != nil {
 		return nil, err
@@ -50,9 +51,10 @@ func serveMetadata(ctx context.Context) (stop func() error, err error) {
 	return func() error { return errors.Join(listener.Close(), remove()) }, nil
 }
 
-// reachesMetadata from the pods of a Backup and a Restore whose store has credentials: none of
-// them reaches it, nor a neighbour, though they reach their database. Those of a Backup whose
-// store has none are who is known by the node's identity, and reach it.
+// reachesMetadata connects from the pods of a Backup and a Restore whose store has credentials:
+// they reach their database, but neither the metadata service nor a neighbour. The pods of a Backup
+// whose store has no credentials identify themselves by the node's identity, and reach the metadata
+// service.
 func reachesMetadata(ctx context.Context, n notes) (err error) {
 	if err := ready(ctx); err != nil {
 		return err
@@ -122,7 +124,8 @@ func reachesMetadata(ctx context.Context, n notes) (err error) {
 		{"a Backup's pod", harness.Patch{"backup.example.com/backup": "sealed", "backup.example.com/action": "backup"}, false},
 		{"a Restore's pod", harness.Patch{"backup.example.com/restore": "sealed", "backup.example.com/action": "restore"}, false},
 	} {
-		// Each begins open, or what the one before could not reach would pass for closed.
+		// Each case begins with an open network, or what the case before could not reach would
+		// count as closed.
 		if err := errors.Join(label(unlabelled), reaches(ctx, "a pod without labels", own, neighbour, application), label(pod.labels)); err != nil {
 			return err
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// reachesServers by their pods' addresses: another tenant reaches no port of a
-// database's, and pods of its own namespace reach PostgreSQL alone, not what the servers
-// tell one another, nor their metrics.
+// reachesServers connects to the pods of a database's servers: another tenant reaches no port of
+// them, and pods of the same namespace reach only PostgreSQL, not the traffic between the servers
+// and not their metrics.
 func reachesServers(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err
@@ -47,7 +47,7 @@ func reachesServers(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	// Were a policy late, it would be so for the honest clients, too.
+	// If policies took effect late, the legitimate clients could not connect yet either.
 	errs := []error{
 		reaches(ctx, "a pod of the database's own namespace", own, address, postgresql),
 		reaches(ctx, "a pod of another namespace", other, apiServer, 443),
@@ -62,7 +62,7 @@ func reachesServers(ctx context.Context, n notes) error {
 	return errors.Join(append(errs, own.Stop(ctx), other.Stop(ctx))...)
 }
 
-// ports of a pod's containers.
+// ports returns the ports of a pod's containers.
 func ports(pod *unstructured.Unstructured) []int {
 	var out []int
 	for _, list := range []string{"initContainers", "containers"} {
@@ -84,7 +84,8 @@ func ports(pod *unstructured.Unstructured) []int {
 // postgresql is the port that clients may use.
 const postgresql = 5432
 
-// reaches asks for a connection, which a network may allow a moment after a pod has started.
+// reaches retries until a connection is accepted: a network may allow it only a moment after the
+// pod has started.
 func reaches(ctx context.Context, who string, from *harness.Client, host string, port int) error {
 	err := wait.For(func(ctx context.Context) (bool, error) { return from.Reaches(ctx, host, port) },
 		wait.WithContext(ctx), wait.WithTimeout(soon), wait.WithInterval(200*time.Millisecond), wait.WithImmediate())
@@ -94,7 +95,7 @@ func reaches(ctx context.Context, who string, from *harness.Client, host string,
 	return nil
 }
 
-// reachesNot asks for no connection.
+// reachesNot returns an error if a connection is accepted.
 func reachesNot(ctx context.Context, who string, from *harness.Client, host string, port int) error {
 	ok, err := from.Reaches(ctx, host, port)
 	if ok {
@@ -103,10 +104,9 @@ func reachesNot(ctx context.Context, who string, from *harness.Client, host stri
 	return err
 }
 
-// opensConnections from pods that hold credentials: what runs in a database's server, or in
-// the pod of a Backup's Job, reaches names and the API server, its database and its store, and
-// no neighbour's pod. A pod that verifies, in which programs of the backup may run, does not
-// reach the database either.
+// opensConnections connects from pods that hold credentials. A database's server reaches the API
+// server. The pod of a Backup's Job reaches its database. Neither reaches a neighbour's pod. A pod
+// that verifies, in which programs of the backup may run, does not reach the database either.
 func opensConnections(ctx context.Context, n notes) (err error) {
 	if err := ready(ctx); err != nil {
 		return err
@@ -150,7 +150,7 @@ func opensConnections(ctx context.Context, n notes) (err error) {
 		}
 		errs = append(errs, err)
 	}
-	// The client as a pod of the Backup's Jobs.
+	// The client stands for a pod of the Backup's Jobs, by its labels.
 	for _, action := range []string{"verify", "backup"} {
 		_, err := cluster.Patch(ctx, "Pod", tenantNamespace, harness.ClientPod, harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{
 			"backup.example.com/backup": "closed", "backup.example.com/action": action,
@@ -169,8 +169,9 @@ func opensConnections(ctx context.Context, n notes) (err error) {
 	return errors.Join(errs...)
 }
 
-// reachesJobs of a WebApp, in whose pods its sidecars listen: no pod reaches one, not in its own
-// namespace either. The neighbour's pod stands for that of a run, by its labels.
+// reachesJobs connects to the pods of a WebApp's Jobs, in which sidecars may listen: no pod reaches
+// them, not even one of the same namespace. The neighbour's pod stands for the pod of a Job, by its
+// labels.
 func reachesJobs(ctx context.Context, n notes) (err error) {
 	if err := ready(ctx); err != nil {
 		return err
@@ -213,7 +214,8 @@ func reachesJobs(ctx context.Context, n notes) (err error) {
 	return closes(ctx, "a pod of the same namespace", own, address, application)
 }
 
-// neighbourAddress of a workload's pod that is none of the database's.
+// neighbourAddress returns the address of the pod of a workload that does not belong to the
+// database.
 func neighbourAddress() string {
 	for _, p := range ground.world.List("Pod") {
 		if p.GetLabels()["app"] == "neighbour" && p.GetDeletionTimestamp() == nil {
@@ -223,7 +225,7 @@ func neighbourAddress() string {
 	return ""
 }
 
-// closes waits until a network has learned of a pod's labels, and admits nothing more.
+// closes waits until the network has learned of a pod's labels and refuses the connection.
 func closes(ctx context.Context, who string, from *harness.Client, host string, port int) error {
 	err := wait.For(func(ctx context.Context) (bool, error) {
 		ok, err := from.Reaches(ctx, host, port)
@@ -235,8 +237,8 @@ func closes(ctx context.Context, who string, from *harness.Client, host string, 
 	return nil
 }
 
-// reachesPrograms of the platform by their pods' addresses: no tenant reaches the function or
-// the provider, be it for calls or for metrics.
+// reachesPrograms connects to the pods of the function and the provider: no tenant reaches them,
+// neither for calls nor for metrics.
 func reachesPrograms(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err
@@ -263,5 +265,5 @@ func reachesPrograms(ctx context.Context, n notes) error {
 	return errors.Join(append(errs, own.Stop(ctx))...)
 }
 
-// application is the port of the neighbour.
+// application is the port on which the neighbour listens.
 const application = 8080

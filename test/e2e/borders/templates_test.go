@@ -15,14 +15,15 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// hostileAppConfigs are edited without end, and a Backup of another user begins all the same.
+// hostileAppConfigs is the number of AppConfigs that are edited without pause, and beginsWithin how
+// soon the Job of a Backup must begin all the same.
 const (
 	hostileAppConfigs = 10
 	beginsWithin      = 5 * time.Second
 )
 
-// hostileConfig has templates of the most that they may be, which read and write as much as
-// they may.
+// hostileConfig returns an AppConfig whose templates have the largest permitted size and read and
+// write as much as they may.
 func hostileConfig(name string) (string, error) {
 	const line = "{{ $a := upper (indent 9 .Values.long) }}{{ if eq $a (lower $a) }}x{{ end }}"
 	const longest = 64 << 10
@@ -39,7 +40,7 @@ func hostileConfig(name string) (string, error) {
 	return string(text), err
 }
 
-// burnsTemplates on the processor of the provider, which all tenants share.
+// burnsTemplates uses up the CPU of the provider, which all tenants share.
 func burnsTemplates(ctx context.Context, n notes) (err error) {
 	if err := ready(ctx); err != nil {
 		return err
@@ -67,7 +68,7 @@ func burnsTemplates(ctx context.Context, n notes) (err error) {
 	defer stop()
 	edits := make([]int, hostileAppConfigs)
 	for i := range hostileAppConfigs {
-		// A client of its own each: they are limited.
+		// Each edits with a client of its own, because the rate of a client is limited.
 		as, err := cluster.As(tenant)
 		if err != nil {
 			return err

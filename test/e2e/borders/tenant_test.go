@@ -15,10 +15,10 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// tenant is somebody with storeplane-edit in one namespace alone.
+// tenant is a user with the role storeplane-edit in only one namespace.
 const tenant = "e2e-borders-tenant"
 
-// join gives the tenant its right.
+// join binds the tenant's role and waits until it is in force.
 func join(ctx context.Context) error {
 	b := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: tenant},
@@ -42,8 +42,8 @@ func join(ctx context.Context) error {
 
 const environmentLabel = "storeplane.example.com/environment"
 
-// leavesProduction: what binds claims for production binds all of a namespace that is
-// for production.
+// leavesProduction tries to leave production: the rules for claims of environment production bind
+// all claims in a namespace that is labelled for production.
 func leavesProduction(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err
@@ -71,7 +71,7 @@ func leavesProduction(ctx context.Context, n notes) error {
 	return errors.Join(append(errs, label(cluster, nil))...)
 }
 
-// changesWorkload of somebody else, and reads its logs, by an AppConfig.
+// changesWorkload tries to change the workload of another user by an AppConfig.
 func changesWorkload(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err
@@ -106,7 +106,7 @@ func changesWorkload(ctx context.Context, n notes) error {
 	if _, err := ground.tenant.Patch(ctx, "Deployment", tenantNamespace, neighbour, allow); err == nil {
 		return errors.New("the tenant could annotate the neighbour by itself")
 	}
-	// Whoever may change the workload may also say so.
+	// A user who may change the workload may also allow the AppConfig to change it.
 	if _, err := cluster.Patch(ctx, "Deployment", tenantNamespace, neighbour, allow); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func changesWorkload(ctx context.Context, n notes) error {
 	})
 }
 
-// namesKinds that Crossplane would watch, for each of which it would hold up all claims.
+// namesKinds tries to make Crossplane watch other kinds, each of which could block all claims.
 func namesKinds(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err
@@ -130,6 +130,6 @@ func namesKinds(ctx context.Context, n notes) error {
 		errs = append(errs, refused(kind, err, "leave spec.crossplane.resourceRefs out, Crossplane writes it"))
 	}
 	n.Addf("%d kinds", len(errs))
-	// What a backup tool restores is let in.
+	// References that a backup tool restores are accepted.
 	return errors.Join(append(errs, file("{apiVersion: apps/v1, kind: Deployment, name: hello-web}"))...)
 }

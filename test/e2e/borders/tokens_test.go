@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// usesDatabaseToken as a hostile program in a database's pod would.
+// usesDatabaseToken acts with the token of a database's pod, as a hostile program in it would.
 func usesDatabaseToken(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err
@@ -56,19 +56,20 @@ func usesDatabaseToken(ctx context.Context, n notes) error {
 		errs = append(errs, refused(what, err, "is forbidden"))
 	}
 	n.Addf("%d attacks", len(attacks)+2)
-	// With other labels its pod would be a neighbour's primary.
+	// With other labels the pod would count as a neighbour's primary.
 	const others = "a database's server changes the label storeplane.example.com/role and annotations of its pods, and nothing else"
 	_, err = as.Patch(ctx, "Pod", tenantNamespace, "own-postgresql-0", harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"app.kubernetes.io/instance": "neighbour"}}}, metav1.DryRunAll)
 	errs = append(errs, refused("relabel its pod", err, others))
-	// A later database would adopt it, and take it for the report of one that has data.
+	// A later database would adopt this ConfigMap and read it as the report of a database with
+	// data.
 	const next = "{apiVersion: v1, kind: ConfigMap, metadata: {name: next-postgresql-status, namespace: ${NAMESPACE}, annotations: {storeplane.example.com/allow-adoption-by: DatabaseCluster/next}}}"
 	errs = append(errs, refused("make another database's report", create(ctx, as, next, metav1.DryRunAll), "a database's server creates ConfigMaps of its own cluster"))
-	// Its own work it may do.
+	// A server's legitimate changes are accepted.
 	_, err = as.Patch(ctx, "Pod", tenantNamespace, "own-postgresql-0", harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"storeplane.example.com/role": "replica"}}}, metav1.DryRunAll)
 	return errors.Join(append(errs, err, patch("Pod", "own-postgresql-0"))...)
 }
 
-// usesProviderToken as whoever has taken it would.
+// usesProviderToken acts with the provider's token, as an attacker who has stolen it would.
 func usesProviderToken(ctx context.Context, n notes) error {
 	if err := ready(ctx); err != nil {
 		return err
@@ -111,7 +112,7 @@ func usesProviderToken(ctx context.Context, n notes) error {
 			break
 		}
 	}
-	// What keeps pods and data of others.
+	// What protects the pods and data of others.
 	change := func(kind, name string, p harness.Patch) error {
 		_, err := as.Patch(ctx, kind, tenantNamespace, name, p, metav1.DryRunAll)
 		return err
@@ -131,7 +132,7 @@ func usesProviderToken(ctx context.Context, n notes) error {
 		change("DatabaseCluster", "own", meta("annotations", harness.Patch{"storeplane.example.com/tried": "true"})),
 	)
 	n.Addf("%s", fields)
-	// What an AppConfig brings is let in.
+	// Changes that an AppConfig makes are accepted.
 	errs = append(errs, pod("{containers: [{name: app, env: [{name: TITLE, valueFrom: {configMapKeyRef: {name: neighbour, key: mode}}}]}]}"))
 	errs = append(errs, allow(nil), refused("a workload that allows nobody", pod("{containers: [{name: app, env: []}], terminationGracePeriodSeconds: 2}"), "the workload names no AppConfig that may change it"))
 	return errors.Join(errs...)

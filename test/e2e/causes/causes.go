@@ -1,6 +1,7 @@
 //go:build e2e
 
-// Package causes lists what keeps pods of a WebApp from coming up, as a newcomer makes it.
+// Package causes lists the reasons why pods of a WebApp do not become ready, as a user who is new
+// to it could cause them.
 package causes
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
-// Devices is the quota by which pods are refused that ask for a device.
+// Devices returns the quota that makes Kubernetes refuse pods that request a device.
 func Devices() *corev1.ResourceQuota {
 	return &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "devices"},
@@ -19,23 +20,23 @@ func Devices() *corev1.ResourceQuota {
 	}
 }
 
-// Cause of pods that do not come up.
+// Cause is a WebApp whose pods do not become ready.
 type Cause struct {
-	// Name of the WebApp.
+	// Name is the name of the WebApp.
 	Name string
 
-	// Spec of the WebApp. An image of its own takes the place of one with a shell.
+	// Spec is the spec of the WebApp. If it has no image, it gets one that has a shell.
 	Spec map[string]any
 
-	// Kind of failure, or "" for pods that are not created.
+	// Kind is the kind of failure, or "" for pods that are not created.
 	Kind podfailure.Kind
 
-	// Says what the claim's message must hold.
+	// Says is a text that the claim's message must contain.
 	Says string
 }
 
-// All causes that the API server, the scheduler and the kubelet report, with the images of a
-// registry. What the quota refuses needs the ResourceQuota Devices in its namespace.
+// All returns all causes that the API server, the scheduler and the kubelet report, with images of
+// the given registry. Cause "quota" needs the ResourceQuota of Devices in its namespace.
 func All(registry string) []Cause {
 	imageOf := func(name string) string { return registry + "/" + name }
 	run := func(command ...any) map[string]any { return map[string]any{"command": command} }

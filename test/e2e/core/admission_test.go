@@ -31,11 +31,11 @@ func badInput() types.Feature {
 		Feature()
 }
 
-// valid claims, to which each case adds one thing that is wrong.
+// validShop returns a valid EcommercePlatform. Each case adds one mistake to a valid claim.
 func validShop() *unstructured.Unstructured {
 	u, err := manifests.Read("shop/store.yaml", map[string]string{"NAMESPACE": dev.namespace, "REGISTRY": cluster.Registry})
 	if err != nil {
-		panic(err) // the file is part of this program
+		panic(err) // the file is embedded in this program
 	}
 	u.SetName("rejected")
 	return u
@@ -56,8 +56,8 @@ func newClaim(kind string, spec map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// badClaim is a valid claim with one value that is not. A path of one element
-// under metadata is its name.
+// badClaim is a valid claim with one value replaced by an invalid one. For metadata.name the value
+// is the name.
 type badClaim struct {
 	base  func() *unstructured.Unstructured
 	path  string
@@ -132,7 +132,8 @@ func rejectsClaims(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// compare the API server's answer with a part of it that is wanted; "" for none.
+// compare compares the API server's answer with a part of it that is wanted, or "" if the claim is
+// accepted.
 func compare(name string, err error, want string) error {
 	switch {
 	case want == "" && err != nil:
@@ -146,7 +147,7 @@ func compare(name string, err error, want string) error {
 	}
 }
 
-// badChange is a change of what runs.
+// badChange is a change of a running claim.
 type badChange struct {
 	kind, name string
 	spec       harness.Patch

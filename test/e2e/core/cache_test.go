@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// cacheGoes while customers go on buying.
+// cacheGoes disables the cache under load.
 func cacheGoes(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, settled); err != nil {
 		return err

@@ -19,10 +19,10 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// causesNamespace is where WebApps fail.
+// causesNamespace is the namespace of the WebApps that fail.
 const causesNamespace = "e2e-core-causes"
 
-// namedWithin is how long a claim may take to name a cause that the cluster knows.
+// namedWithin is how long a claim may take to name a cause that the cluster has reported.
 const namedWithin = 10 * time.Second
 
 // namesCauses applies a WebApp for each cause at once.
@@ -64,15 +64,15 @@ func namesCauses(ctx context.Context, n notes) error {
 			errs = append(errs, fmt.Errorf("WebApp %s named its cause %s after it was reported, want %s", c.Name, took, named))
 		}
 	}
-	// What fails takes its part of the processors, too.
+	// Delete them, because failing pods use CPU too.
 	for _, c := range all {
 		errs = append(errs, cluster.Delete(ctx, "WebApp", causesNamespace, c.Name))
 	}
 	return errors.Join(errs...)
 }
 
-// began is when the cluster first reported the cause, or for what only time makes one when that
-// had passed.
+// began returns when the cluster first reported the cause. For a state that becomes a failure only
+// with time, it returns when that time had passed.
 func began(c causes.Cause, w *harness.World) time.Time {
 	var first time.Time
 	for _, k := range w.Keys() {
@@ -91,8 +91,8 @@ func began(c causes.Cause, w *harness.World) time.Time {
 	return first
 }
 
-// isIn tells whether a version of an object reports the cause. What only time makes a failure
-// counts from the first.
+// isIn reports whether a version of an object reports the cause. A state that becomes a failure
+// only with time counts from its beginning.
 func isIn(c causes.Cause, kind string, v harness.Version) bool {
 	switch {
 	case kind == "Deployment" && c.Kind == "":
@@ -116,7 +116,7 @@ func isIn(c causes.Cause, kind string, v harness.Version) bool {
 	return false
 }
 
-// said is when the claim first named the cause.
+// said returns when the claim first named the cause.
 func said(c causes.Cause, w *harness.World) time.Time {
 	for _, v := range w.History("WebApp", c.Name) {
 		if strings.Contains(harness.ClaimOf(v.Object).Status.Message, c.Says) {

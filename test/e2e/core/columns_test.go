@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// wantColumns that kubectl shows of each kind.
+// wantColumns are the columns that kubectl must show for each kind.
 var wantColumns = map[string][]string{
 	"ecommerceplatform": {"NAMESPACE", "NAME", "ENVIRONMENT", "PHASE", "ENDPOINT", "SYNCED", "READY", "AGE"},
 	"databasecluster":   {"NAMESPACE", "NAME", "PHASE", "VERSION", "SIZE", "UP", "PRIMARY", "SYNCED", "READY", "AGE"},
@@ -62,7 +62,7 @@ func columns(ctx context.Context, n notes) error {
 	return nil
 }
 
-// cut a line of a table at where the names of its header begin.
+// cut splits a line of a table where the names in its header begin.
 func cut(header, line string) map[string]string {
 	var starts []int
 	for i := range header {
@@ -82,8 +82,8 @@ func cut(header, line string) map[string]string {
 	return cells
 }
 
-// badImage asks for one that does not exist, looks at what a person is told, and
-// takes it back.
+// badImage sets an image that does not exist, checks what kubectl shows, and sets the old one
+// again.
 func badImage(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, soon); err != nil {
 		return err
@@ -94,7 +94,7 @@ func badImage(ctx context.Context, n notes) error {
 		return err
 	}
 	start := time.Now()
-	// The pod of the migration comes first.
+	// The pod of the migration is the first one to pull the image.
 	says := regexp.MustCompile(`backend.*` + backendClaim + `-\S+: cannot pull image ` + regexp.QuoteMeta(missing) + `: not found`)
 	err := dev.world.Await(ctx, soon, "the claim to name the pod, the image and the registry's answer", func() (bool, string) {
 		c := dev.status()

@@ -15,10 +15,10 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// readyWithin is what a person is promised.
+// readyWithin is the time that users are promised.
 const readyWithin = 90 * time.Second
 
-// parts of a shop by their names in status.components, in their order.
+// parts are the components of an EcommercePlatform as in status.components, in their order.
 var parts = []string{"database", "cache", "backend", "frontend", "ingress"}
 
 func comesUp(ctx context.Context, n notes) error {
@@ -26,8 +26,7 @@ func comesUp(ctx context.Context, n notes) error {
 	if err := dev.claim(ctx); err != nil {
 		return err
 	}
-	// A shop that comes up late is a failure of this check alone: the others
-	// go on with it.
+	// A slow start is a failure of this check only: the others continue with the same claim.
 	err := dev.world.AwaitReady(ctx, started, "EcommercePlatform", claimName)
 	took := time.Since(start)
 	for _, part := range parts {
@@ -45,7 +44,7 @@ func comesUp(ctx context.Context, n notes) error {
 	return nil
 }
 
-// becameReady tells when the claim first said that a part is ready.
+// becameReady returns when the claim first reported that a component is ready.
 func becameReady(w *harness.World, part string) (time.Time, bool) {
 	for _, v := range w.History("EcommercePlatform", claimName) {
 		if c, ok := harness.ClaimOf(v.Object).Component(part); ok && c.Ready {
@@ -94,10 +93,10 @@ func inOrder(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// check that first was healthy in some version older than next. It need not be so
-// in the newest of them: Crossplane applies a claim's status with the conditions
-// of its cache, which may be older than what it wrote last, so that Ready can be
-// False again for some hundredths of a second.
+// check returns an error unless first was healthy in some version older than next. It need not be
+// healthy in the newest of them: Crossplane applies the status of a claim with the conditions of
+// its cache, which may be older than what it wrote last, so that Ready can be False again for some
+// hundredths of a second.
 // https://github.com/crossplane/crossplane/blob/v2.4.0/internal/controller/apiextensions/composite/composition_functions.go
 func (l link) check(w *harness.World) error {
 	next := w.History(l.next.Kind, l.next.Name)
@@ -124,7 +123,7 @@ func (l link) check(w *harness.World) error {
 	return fmt.Errorf("%s appeared at revision %s while %s had not been healthy, at %s", l.next, next[0].Revision(), l.first, strings.Join(before, ", "))
 }
 
-// saysWaiting looks back at every status that the claim had.
+// saysWaiting checks every status that the claim has had.
 func saysWaiting(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, soon); err != nil {
 		return err

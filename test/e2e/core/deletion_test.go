@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// end deletes a shop's claim, waits until all that goes is gone, and returns an
-// error when there is more, or less, left than what stays.
+// end deletes the claim and waits until its objects are removed. It returns an error if more, or
+// less, is left than what stays.
 func end(ctx context.Context, s *shop, stays ...string) (time.Duration, error) {
 	if err := s.ready(ctx, settled); err != nil {
 		return 0, err
@@ -33,8 +33,9 @@ func leavesNothing(ctx context.Context, n notes) error {
 	return err
 }
 
-// neverRecreated looks back at all that was done to the shop. What a check took
-// away on purpose is not there any more, and a migration is made for each image.
+// neverRecreated checks that no composed object was ever created twice. Jobs are an exception:
+// there is a migration for each image. Objects that a check removed on purpose do not exist any
+// more.
 func neverRecreated(ctx context.Context, _ notes) error {
 	if err := dev.ready(ctx, settled); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/e2e-framework/pkg/types"
 )
 
-// dev is the development shop that most checks look at.
+// dev is the EcommercePlatform of the development environment that most checks use.
 var dev = &shop{namespace: "e2e-core", manifest: "shop/store.yaml"}
 
 func developmentShop() types.Feature {
@@ -41,8 +41,7 @@ func developmentShop() types.Feature {
 		Feature()
 }
 
-// developmentShopEnds comes last: what other features did must not have
-// touched the shop.
+// developmentShopEnds comes last: what other features did must not have changed the claim.
 func developmentShopEnds() types.Feature {
 	ns := dev.namespace
 	return features.New("a development shop ends").

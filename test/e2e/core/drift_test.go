@@ -15,7 +15,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// edit is what a person does to an object that Storeplane made.
+// edit is a user's edit of a composed object.
 type edit struct{ what, patch string }
 
 func deploymentDrift(ctx context.Context, n notes) error {
@@ -33,9 +33,9 @@ func serviceDrift(ctx context.Context, n notes) error {
 	)
 }
 
-// servicePortDrift takes the Service's port away. Server-side apply leaves the
-// entry that somebody else made, and knows entries by their number: ours comes
-// back beside it, and the Service serves at it again.
+// servicePortDrift replaces the Service's port. Server-side apply identifies entries by their
+// number and keeps those of other field managers, so the entry of Storeplane is added again beside
+// the other one.
 func servicePortDrift(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, settled); err != nil {
 		return err
@@ -51,7 +51,7 @@ func servicePortDrift(ctx context.Context, n notes) error {
 	})
 	n.Addf("port %.1fs", time.Since(start).Seconds())
 
-	// The other entry goes by hand, as it came.
+	// The other entry has to be removed by hand.
 	_, cleaned := cluster.PatchList(ctx, "Service", dev.namespace, backendWeb, `{"spec":{"ports":[{"$patch":"delete","port":9999}]}}`)
 	gone := dev.world.Await(ctx, soon, "Service "+backendWeb+" to be as it was", func() (bool, string) {
 		diff := cmp.Diff(spec(before), spec(dev.world.Get("Service", backendWeb)))
@@ -60,7 +60,7 @@ func servicePortDrift(ctx context.Context, n notes) error {
 	return errors.Join(err, cleaned, gone, dev.ready(ctx, settled))
 }
 
-// ports of a Service by their numbers, sorted.
+// ports returns the port numbers of a Service, sorted.
 func ports(service *unstructured.Unstructured) []int64 {
 	list, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports")
 	out := make([]int64, 0, len(list))
@@ -107,7 +107,7 @@ func putBack(ctx context.Context, n notes, kind, name string, edits ...edit) err
 		n.Addf("%s %.1fs", e.what, time.Since(start).Seconds())
 	}
 	if len(errs) > 0 {
-		// What was not put back is by hand, for the checks that follow.
+		// Restore the spec by hand for the checks that follow.
 		_, err := cluster.Patch(ctx, kind, dev.namespace, name, harness.Patch{"spec": before})
 		errs = append(errs, err)
 	}
@@ -122,7 +122,7 @@ func spec(u *unstructured.Unstructured) map[string]any {
 	return s
 }
 
-// seen tells whether a version of an object has come by watch.
+// seen reports whether the watch has delivered a version of an object.
 func seen(history []harness.Version, u *unstructured.Unstructured) bool {
 	for _, v := range history {
 		if v.Revision() == u.GetResourceVersion() {

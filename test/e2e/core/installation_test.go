@@ -18,7 +18,7 @@ import (
 // systemNamespace is where Crossplane and its functions run.
 const systemNamespace = "crossplane-system"
 
-// functionLabel on the pods of a function holds the Function's name.
+// functionLabel is the label on the pods of a function with the name of the Function.
 const functionLabel = "pkg.crossplane.io/function"
 
 var compositions = []string{
@@ -67,7 +67,7 @@ func packagesHealthy(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// functionNames that the Compositions refer to.
+// functionNames returns the functions that the Compositions refer to.
 func functionNames(ctx context.Context) ([]string, error) {
 	var out []string
 	for _, name := range compositions {

@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package core tests the main road: a claim becomes a running shop, and stays
-// one through what happens to shops.
+// Package core tests that a claim becomes a running EcommercePlatform, and stays healthy through
+// rollouts, edits by hand, lost pods and outages.
 package core
 
 import (
@@ -17,7 +17,7 @@ var (
 
 func TestMain(m *testing.M) { tests.Main(m) }
 
-// TestCore lists the checks in their order. Those of one feature share a shop.
+// TestCore: the checks pass in their order. Those of one feature share a claim.
 func TestCore(t *testing.T) {
 	tests.Test(t,
 		installation(),

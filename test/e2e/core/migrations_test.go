@@ -16,14 +16,14 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// migrates is a WebApp of its own, and migratesNamespace where it is.
+// migrates is the name of a WebApp, and migratesNamespace its namespace.
 const (
 	migrates          = "migrates"
 	migratesNamespace = "e2e-core-migrates"
 )
 
-// neverOverlap: a migration that is edited while it runs ends before the next one
-// begins. It is given up as its claim's message says.
+// neverOverlap checks that a migration that is edited while it runs ends before the next one
+// begins. The running one is ended as the message of the claim proposes.
 func neverOverlap(ctx context.Context, n notes) (err error) {
 	if err := cluster.CreateNamespace(ctx, migratesNamespace); err != nil {
 		return err
@@ -87,14 +87,14 @@ func neverOverlap(ctx context.Context, n notes) (err error) {
 	return afterEach(w, first, second)
 }
 
-// migrationJobs of the WebApp that exist.
+// migrationJobs returns the Jobs of the WebApp's migrations that exist.
 func migrationJobs(w *harness.World) []*unstructured.Unstructured {
 	return slices.DeleteFunc(w.List("Job"), func(j *unstructured.Unstructured) bool {
 		return !strings.HasPrefix(j.GetName(), migrates+"-migration-")
 	})
 }
 
-// afterEach other: the Job of the second was created once that of the first, and
+// afterEach checks that the Job of the second migration was created after that of the first, and
 // with it its pods, was gone.
 func afterEach(w *harness.World, first, second string) error {
 	ended := w.History("Job", first)

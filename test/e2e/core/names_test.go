@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// takenNamespace is where objects stand that have names of a shop's, and
-	// deniedNamespace where the API server refuses changes.
+	// takenNamespace contains objects with names that an EcommercePlatform needs. In
+	// deniedNamespace the API server refuses changes.
 	takenNamespace  = "e2e-core-names"
 	deniedNamespace = "e2e-core-denied"
 )
@@ -33,8 +33,8 @@ func takenNames() types.Feature {
 		Feature()
 }
 
-// takesOverNothing creates a shop beside a protected database that has the name of
-// the shop's own.
+// takesOverNothing creates an EcommercePlatform beside a protected database with the name of the
+// one that it composes.
 func takesOverNothing(ctx context.Context, n notes) error {
 	if err := cluster.CreateNamespace(ctx, takenNamespace); err != nil {
 		return err
@@ -92,7 +92,8 @@ func takesOverNothing(ctx context.Context, n notes) error {
 	return w.AwaitGone(ctx, settled, "DatabaseCluster", "own-database")
 }
 
-// untouched returns an error when the database is not what its own file says.
+// untouched returns an error if the database is gone, has a controller, or is not protected any
+// more.
 func untouched(w *harness.World) error {
 	db := w.Get("DatabaseCluster", "own-database")
 	switch {
@@ -111,7 +112,7 @@ func isProtected(db *unstructured.Unstructured) bool {
 	return err == nil && protected
 }
 
-// claimIn a namespace.
+// claimIn returns a claim in a namespace.
 func claimIn(namespace, apiVersion, kind, name string, spec map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}}
 	u.SetNamespace(namespace)
@@ -119,8 +120,8 @@ func claimIn(namespace, apiVersion, kind, name string, spec map[string]any) *uns
 	return u
 }
 
-// refusedByAPIServer denies a change of a Service as invalid, which is healthy by
-// being there.
+// refusedByAPIServer makes the API server refuse a change of a Service as invalid. A Service counts
+// as healthy if it exists.
 func refusedByAPIServer(ctx context.Context, n notes) (err error) {
 	if err := cluster.CreateNamespace(ctx, deniedNamespace); err != nil {
 		return err
@@ -155,9 +156,9 @@ func refusedByAPIServer(ctx context.Context, n notes) (err error) {
 		return err
 	}
 	n.Addf("said after %.1fs", time.Since(start).Seconds())
-	// Not by the condition's generation: Crossplane takes that from what its write of the
-	// status returns, which is newer than what the function saw of a claim that was
-	// changed meanwhile.
+	// The observedGeneration of the condition is not compared: Crossplane sets it to the generation
+	// that its write of the status returns, which is newer than the one that the function received
+	// if the claim was changed meanwhile.
 	for _, v := range w.History("WebApp", "web") {
 		if c := harness.ClaimOf(v.Object); c.Metadata.Generation >= edited.GetGeneration() && c.Is("Ready") && c.Status.ReadyGeneration == c.Metadata.Generation {
 			return fmt.Errorf("a claim whose change was refused was called Ready: %s", c)
@@ -175,8 +176,8 @@ func refusedByAPIServer(ctx context.Context, n notes) (err error) {
 	return errors.Join(err, cluster.Delete(ctx, "WebApp", deniedNamespace, "web"))
 }
 
-// denyService has the API server refuse changes of a Service as invalid, and
-// returns what allows them again.
+// denyService makes the API server refuse changes of a Service as invalid. The returned function
+// allows them again.
 func denyService(ctx context.Context, name string) (func(context.Context) error, error) {
 	const policy = "e2e-core-names"
 	api := cluster.Kube.AdmissionregistrationV1()
@@ -213,12 +214,12 @@ func denyService(ctx context.Context, name string) (func(context.Context) error,
 	if _, err := api.ValidatingAdmissionPolicyBindings().Create(ctx, b, metav1.CreateOptions{}); err != nil {
 		return undo, fmt.Errorf("cannot bind policy %s: %w", policy, err)
 	}
-	// The API server takes a policy up a moment later.
+	// The API server applies a policy a moment later.
 	change := harness.Patch{"spec": harness.Patch{"ports": []any{harness.Patch{"name": "other", "port": 1}}}}
 	for ctx.Err() == nil {
 		_, err := cluster.Patch(ctx, "Service", deniedNamespace, name, change, metav1.DryRunAll)
 		if err != nil {
-			return undo, nil //nolint:nilerr // that it is refused is what is waited for
+			return undo, nil //nolint:nilerr // the refusal is what is waited for
 		}
 		select {
 		case <-ctx.Done():
@@ -228,8 +229,8 @@ func denyService(ctx context.Context, name string) (func(context.Context) error,
 	return undo, context.Cause(ctx)
 }
 
-// findsOrphans deletes a shop and leaves all that it made behind, and creates it
-// again from its file, as a backup tool or GitOps does.
+// findsOrphans deletes a claim but none of its objects, and creates it again from its file, as a
+// backup tool or GitOps does.
 func findsOrphans(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, settled); err != nil {
 		return err
@@ -270,7 +271,7 @@ func findsOrphans(ctx context.Context, n notes) error {
 	return errors.Join(append(errs, dev.serves(ctx, "an-orphans-customer", id))...)
 }
 
-// secretsOf a shop's namespace: their data, by name.
+// secretsOf returns the data of the Secrets in a namespace, by name.
 func secretsOf(w *harness.World) map[string]string {
 	out := map[string]string{}
 	for _, s := range w.List("Secret") {

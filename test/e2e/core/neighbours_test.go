@@ -18,7 +18,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// other has the same name as dev, in a namespace of its own.
+// other has the same name as dev, in another namespace.
 var other = &shop{namespace: "e2e-core-other", manifest: "shop/store.yaml"}
 
 func neighbours() types.Feature {
@@ -29,8 +29,8 @@ func neighbours() types.Feature {
 		Feature()
 }
 
-// survivesOutage kills the functions' pods whenever a part of the new shop
-// appears, and Crossplane in between.
+// survivesOutage kills the pods of the function and of Crossplane at several points while the claim
+// starts.
 func survivesOutage(ctx context.Context, n notes) error {
 	functions, err := functionNames(ctx)
 	if err != nil {
@@ -66,8 +66,8 @@ func survivesOutage(ctx context.Context, n notes) error {
 	return errors.Join(once(other), once(dev))
 }
 
-// once returns an error when something that a shop composes was made twice, or
-// taken away. Migrations are, by intention: there is one for each image.
+// once returns an error if a composed object was deleted or created twice. Jobs are an exception:
+// there is a migration for each image.
 func once(s *shop) error {
 	if s.world == nil {
 		return nil
@@ -91,7 +91,7 @@ func once(s *shop) error {
 	return errors.Join(errs...)
 }
 
-// composed tells whether Crossplane made an object for a claim.
+// composed reports whether Crossplane created an object for a claim.
 func composed(v harness.Version) bool {
 	return slices.ContainsFunc(v.Object.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
 		return strings.HasSuffix(strings.Split(o.APIVersion, "/")[0], ".example.com")

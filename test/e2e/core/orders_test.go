@@ -36,7 +36,7 @@ func orderIsRow(ctx context.Context, _ notes) error {
 	return dev.serves(ctx, session, id)
 }
 
-// survives deletes all pods at once, as often as the suite is asked to repeat.
+// survives deletes all pods at once, as often as the suite repeats.
 func survives(grace *int64) check {
 	return func(ctx context.Context, n notes) error {
 		for range repeats() {
@@ -77,7 +77,7 @@ func surviveOnce(ctx context.Context, n notes, grace *int64) error {
 	return dev.serves(ctx, session, id)
 }
 
-// uids of a shop's pods.
+// uids returns the UIDs of the pods of a shop.
 func uids(s *shop) []string {
 	var out []string
 	for _, p := range s.world.List("Pod") {
@@ -88,7 +88,7 @@ func uids(s *shop) []string {
 	return out
 }
 
-// repeats of what may go wrong once in a while.
+// repeats is how often checks with results that may vary are repeated.
 func repeats() int {
 	if tests.Full() {
 		return 5

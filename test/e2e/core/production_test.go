@@ -44,10 +44,11 @@ func productionComesUp(ctx context.Context, n notes) error {
 	return placeProductionOrder(ctx)
 }
 
-// productionCustomer comes back after the shop was deleted and claimed again.
+// productionCustomer is the session of a customer who returns after the claim was deleted and
+// applied again.
 const productionCustomer = "a-production-customer"
 
-// productionOrder is what was placed before that.
+// productionOrder is the order that was placed before.
 var productionOrder string
 
 func placeProductionOrder(ctx context.Context) error {
@@ -86,7 +87,7 @@ func productionIsSafe(ctx context.Context, n notes) error {
 	return nil
 }
 
-// productionStays is what a production shop leaves behind on purpose.
+// productionStays are the objects that stay after the deletion of a claim in production.
 var productionStays = []string{
 	"PersistentVolumeClaim data-" + databaseSet + "-0",
 	"PersistentVolumeClaim data-" + databaseSet + "-1",
@@ -110,7 +111,7 @@ func productionLeavesVolumes(ctx context.Context, n notes) error {
 	return err
 }
 
-// unprotect the shop, and with it its database.
+// unprotect turns deletion protection off for the claim and its database.
 func unprotect(ctx context.Context) error {
 	if err := production.change(ctx, harness.Patch{"deletionProtection": false}); err != nil {
 		return err
@@ -121,9 +122,9 @@ func unprotect(ctx context.Context) error {
 	})
 }
 
-// productionComesBack on the volumes that were kept: they are kept for that.
+// productionComesBack applies the claim again, which uses the retained volumes.
 func productionComesBack(ctx context.Context, n notes) error {
-	// The check before has deleted the claim, unless this one is run alone.
+	// The check before has deleted the claim, unless this one runs alone.
 	if production.world == nil || production.status().Metadata.Name != "" {
 		if err := production.ready(ctx, started); err != nil {
 			return err

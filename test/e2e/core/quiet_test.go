@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/e2e-framework/klient/wait"
 )
 
-// Bounds of a shop at rest.
+// Limits for claims at rest.
 const (
 	rest = 2 * time.Minute
 
-	// Applies a minute of all that a shop is composed of.
+	// Server-side applies a minute for all composed resources of an EcommercePlatform.
 	developmentApplies = 5
 	productionApplies  = 8
 )
 
-// noBreaker of the claims opened since they were filed.
+// noBreaker checks that no circuit breaker of the claims has opened since they were created.
 func noBreaker(s *shop) func(context.Context, notes) error {
 	return func(ctx context.Context, n notes) error {
 		if err := s.ready(ctx, soon); err != nil {
@@ -32,7 +32,8 @@ func noBreaker(s *shop) func(context.Context, notes) error {
 	}
 }
 
-// rests tells whether shops at rest are left alone, with all others that there are.
+// rests checks that few objects are applied while this claim, and all others of the cluster, are at
+// rest.
 func rests(s *shop, bound float64) func(context.Context, notes) error {
 	return func(ctx context.Context, n notes) error {
 		if err := s.ready(ctx, soon); err != nil {
@@ -60,7 +61,7 @@ func rests(s *shop, bound float64) func(context.Context, notes) error {
 	}
 }
 
-// applies that the API server has answered, by whomever.
+// applies returns how many server-side applies the API server has answered, of all clients.
 func applies(ctx context.Context) (float64, error) {
 	m, err := cluster.APIServerMetrics(ctx)
 	if err != nil {
@@ -69,7 +70,7 @@ func applies(ctx context.Context) (float64, error) {
 	return m.Sum("apiserver_request_total", map[string]string{"verb": "APPLY"}), nil
 }
 
-// atRest waits for what follows on Ready, and returns the applies until then.
+// atRest waits until no more applies follow after Ready, and returns their number until then.
 func atRest(ctx context.Context) (float64, error) {
 	const still = 10 * time.Second
 	last, since := -1.0, time.Now()

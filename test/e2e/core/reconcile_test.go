@@ -11,7 +11,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// answersRequests: Crossplane composes a claim at once that asks for it, and notes so in its status.
+// answersRequests checks that Crossplane composes a claim at once if that is requested, and records
+// it in the status.
 func answersRequests(ctx context.Context, _ notes) error {
 	if err := dev.ready(ctx, soon); err != nil {
 		return err

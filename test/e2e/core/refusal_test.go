@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// refused makes a change that no schema rejects, waits for the claim to say what
-// is wrong, and undoes it. Meanwhile every pod stays the one it was.
+// refused makes a change that no schema rejects, waits until the claim reports what is wrong, and
+// undoes it. Meanwhile no pod may be replaced.
 func refused(ctx context.Context, n notes, want string, do, undo func(context.Context) error) error {
 	if err := dev.ready(ctx, settled); err != nil {
 		return err
@@ -54,7 +54,7 @@ func refused(ctx context.Context, n notes, want string, do, undo func(context.Co
 	return errors.Join(err, rerr)
 }
 
-// words of a claim that a person reads.
+// words returns the messages in the status of a claim.
 func words(c harness.Claim) string {
 	texts := []string{c.Status.Message}
 	for _, cond := range c.Status.Conditions {
@@ -80,6 +80,6 @@ func refusesVersion(ctx context.Context, n notes) error {
 			return dev.change(ctx, harness.Patch{"database": harness.Patch{"version": v}})
 		}
 	}
-	// It is the database's claim that is refused: the shop's waits for it.
+	// The claim of the database is refused, and the EcommercePlatform waits for it.
 	return refused(ctx, n, "version may not go back: 17.", version("15"), version("17"))
 }

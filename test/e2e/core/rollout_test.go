@@ -13,8 +13,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// rolls both tiers to another version and back as often as asked for, under
-// load.
+// rolls rolls both tiers to another version under load, and back as often as the suite repeats.
 func rolls(ctx context.Context, n notes) error {
 	versions := []string{"v2"}
 	for range repeats() - 1 {
@@ -43,7 +42,7 @@ func rolls(ctx context.Context, n notes) error {
 	return acknowledged(ctx, dev, tally, n)
 }
 
-// roll to a version and wait until nothing of another one runs.
+// roll rolls to a version and waits until no pod of another one runs.
 func roll(ctx context.Context, version string) error {
 	err := dev.change(ctx, harness.Patch{
 		"backend":  harness.Patch{"image": image("backend", version)},
@@ -75,7 +74,7 @@ func roll(ctx context.Context, version string) error {
 	return dev.ready(ctx, soon)
 }
 
-// acknowledged orders must all be rows.
+// acknowledged checks that all acknowledged orders are in the database.
 func acknowledged(ctx context.Context, s *shop, t harness.Tally, n notes) error {
 	if len(t.Orders) == 0 {
 		return errors.New("the load placed no order")
@@ -91,8 +90,8 @@ func acknowledged(ctx context.Context, s *shop, t harness.Tally, n notes) error 
 	return nil
 }
 
-// migratedFirst looks back at the roll: the Job of the new image was complete
-// before the Deployment took that image.
+// migratedFirst checks that the migration of the new image had completed before the Deployment was
+// changed to it.
 func migratedFirst(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, soon); err != nil {
 		return err

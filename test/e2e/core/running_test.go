@@ -11,15 +11,14 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// workloads of a shop by their names.
+// workloads are the workloads of an EcommercePlatform, with their kinds.
 var workloads = map[string]string{
 	databaseSet: "StatefulSet",
 	cacheName:   "Deployment", backendWeb: "Deployment", frontendWeb: "Deployment",
 }
 
-// up tells whether every workload of a shop has as many ready pods as it asks
-// for, none of the given old ones among them, and what is missing. It counts
-// pods: the status of a workload lags behind them.
+// up reports whether every workload has as many ready pods as it requests, without the given old
+// ones, and what is missing. It counts pods, because the status of a workload lags behind them.
 func up(s *shop, old ...string) (ok bool, missing string) {
 	for name, kind := range workloads {
 		u := s.world.Get(kind, name)
@@ -48,8 +47,7 @@ func podReady(p *unstructured.Unstructured, old []string) bool {
 	return p.GetDeletionTimestamp() == nil && harness.ClaimOf(p).Is("Ready")
 }
 
-// rolledOut tells whether all pods of a Deployment are its newest, and none of
-// the old ones is left.
+// rolledOut reports whether all pods of a Deployment are of its newest version and available.
 func rolledOut(s *shop, name string) bool {
 	u := s.world.Get("Deployment", name)
 	want := harness.Number(u, "spec", "replicas")

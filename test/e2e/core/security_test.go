@@ -16,7 +16,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// restricted asks of every pod that there ever was, those of Jobs included.
+// restricted checks every pod that there ever was, including those of Jobs.
 func restricted(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, settled); err != nil {
 		return err
@@ -40,7 +40,7 @@ func restricted(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// cacheIsClosed: a server that only answers begins no connection, whatever runs in it.
+// cacheIsClosed checks that the cache opens no connection, whatever runs in it.
 func cacheIsClosed(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, settled); err != nil {
 		return err
@@ -71,7 +71,7 @@ func cacheIsClosed(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// cacheEncrypts: Redis answers no client without TLS, and the shop uses it.
+// cacheEncrypts checks that Redis answers no client without TLS, and that the backend is a client.
 func cacheEncrypts(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, settled); err != nil {
 		return err
@@ -115,10 +115,10 @@ func cacheEncrypts(ctx context.Context, n notes) error {
 	return nil
 }
 
-// password is one of a Secret.
+// password is a password and the Secret and key that contain it.
 type password struct{ where, value string }
 
-// passwords of a namespace's Secrets.
+// passwords returns the passwords in the Secrets of a namespace.
 func passwords(w *harness.World) ([]password, error) {
 	var out []password
 	for _, s := range w.List("Secret") {
@@ -137,8 +137,8 @@ func passwords(w *harness.World) ([]password, error) {
 	return out, nil
 }
 
-// noPasswords searches every version of every object but Secrets, the events
-// and the logs of Crossplane, its functions and the shop.
+// noPasswords searches for passwords in every version of every object except Secrets, in events,
+// and in the logs of Crossplane, its functions and the shop.
 func noPasswords(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, settled); err != nil {
 		return err

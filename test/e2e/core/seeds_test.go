@@ -24,11 +24,11 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// seedsNamespace is where newcomers' claims are applied: it enforces no standard above
+// seedsNamespace is the namespace of new users' claims. It enforces no pod security standard above
 // baseline.
 const seedsNamespace = "e2e-core-seeds"
 
-// seedsUser may do there what Kubernetes' own role edit allows.
+// seedsUser is a user with Kubernetes' own role edit in that namespace.
 const seedsUser = "e2e-core-newcomer"
 
 func firstHour() types.Feature {
@@ -40,8 +40,8 @@ func firstHour() types.Feature {
 		Feature()
 }
 
-// seed is a claim of examples/seeds, in the tests' namespace. Docker's nginx, which no cluster
-// needs to reach, is one that has the same shape.
+// seed returns a claim of examples/seeds in the namespace of the tests. Docker's image nginx, which
+// a cluster may be unable to pull, is replaced by one that behaves the same.
 func seed(name string) (*unstructured.Unstructured, error) {
 	file := filepath.Join("..", "..", "..", "examples", "seeds", name+".yaml")
 	b, err := os.ReadFile(file)
@@ -59,7 +59,7 @@ func seed(name string) (*unstructured.Unstructured, error) {
 	return u, err
 }
 
-// watchSeeds in their namespace, which the first check makes.
+// watchSeeds watches the namespace, and creates it if it does not exist.
 func watchSeeds(ctx context.Context) (*harness.World, error) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: seedsNamespace, Labels: map[string]string{harness.Label: "true", "pod-security.kubernetes.io/enforce": "baseline"}}}
 	if _, err := cluster.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -76,7 +76,7 @@ func watchSeeds(ctx context.Context) (*harness.World, error) {
 	return cluster.Watch(ctx, seedsNamespace)
 }
 
-// seedsRun applies each web application without its edit first, and then with it.
+// seedsRun applies each web application first without the edit that it needs, and then with it.
 func seedsRun(ctx context.Context, n notes) error {
 	w, err := watchSeeds(ctx)
 	if err != nil {
@@ -115,14 +115,15 @@ func seedsRun(ctx context.Context, n notes) error {
 		errs = append(errs, w.AwaitReady(ctx, settled, "WebApp", name))
 	}
 	n.Addf("%d ran %.1fs after their edit", len(names), time.Since(start).Seconds())
-	// They take their part of the processors.
+	// Delete them, because they use CPU.
 	for _, name := range names {
 		errs = append(errs, cluster.Delete(ctx, "WebApp", seedsNamespace, name))
 	}
 	return errors.Join(append(errs, w.AwaitGone(ctx, settled, "WebApp", "demo-app"))...)
 }
 
-// seedDatabase is for a version that no installation here has, and then for the example's.
+// seedDatabase applies a database with version 14 and, if the installation does not have it,
+// expects a refusal that lists the versions and changes to the version of the example.
 func seedDatabase(ctx context.Context, n notes) error {
 	w, err := watchSeeds(ctx)
 	if err != nil {
@@ -164,7 +165,7 @@ func seedDatabase(ctx context.Context, n notes) error {
 	return errors.Join(err, cluster.Delete(ctx, "DatabaseCluster", seedsNamespace, "test-db"))
 }
 
-// scalesByKubectl scales the claim as if it were a Deployment.
+// scalesByKubectl scales the claim with kubectl scale, like a Deployment.
 func scalesByKubectl(ctx context.Context, n notes) error {
 	w, err := watchSeeds(ctx)
 	if err != nil {

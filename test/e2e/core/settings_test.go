@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// settingsName of the EnvironmentConfig that all claims of the cluster read.
+// settingsName is the name of the EnvironmentConfig that all claims of the cluster read.
 const settingsName = "storeplane"
 
-// putSettings in place of those that there are; nil for none.
+// putSettings replaces the settings, or deletes them if u is nil.
 func putSettings(ctx context.Context, u *unstructured.Unstructured) error {
 	if err := cluster.Delete(ctx, "EnvironmentConfig", "", settingsName); err != nil {
 		return err
@@ -28,8 +28,8 @@ func putSettings(ctx context.Context, u *unstructured.Unstructured) error {
 	return dev.touch(ctx)
 }
 
-// refusesSettings puts nonsense in place of the installation's settings, for as
-// short as can be, and puts back what was there.
+// refusesSettings replaces the settings of the installation by invalid ones for as short a time as
+// possible, and restores them.
 func refusesSettings(ctx context.Context, n notes) error {
 	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
 	if err != nil {
@@ -48,7 +48,8 @@ func refusesSettings(ctx context.Context, n notes) error {
 				return putSettings(ctx, settings(nonsense.data))
 			},
 			func(ctx context.Context) error {
-				// Also after an interrupt: all claims of the cluster depend on it.
+				// Restore also after an interrupt: all claims of the cluster depend on the
+				// settings.
 				return putSettings(context.WithoutCancel(ctx), fresh(was))
 			})
 		if err != nil {
@@ -58,8 +59,8 @@ func refusesSettings(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// keepsSettings takes the installation's settings away that claims were composed
-// with: they go on with them, and say so.
+// keepsSettings deletes the settings with which claims were composed, and checks that the claims
+// keep them and report it.
 func keepsSettings(ctx context.Context, n notes) error {
 	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
 	if err != nil {
@@ -88,8 +89,8 @@ func keepsSettings(ctx context.Context, n notes) error {
 		return nil
 	}
 	err = steps()
-	// Without data they mean the defaults, and may go. Also after an interrupt: all
-	// claims of the cluster depend on them.
+	// Settings without data mean the defaults, and can then be deleted. Restore also after an
+	// interrupt: all claims of the cluster depend on them.
 	undo := context.WithoutCancel(ctx)
 	err = errors.Join(err, putSettings(undo, settings(map[string]any{})), says("settings {}\n"), putSettings(undo, fresh(was)), dev.ready(ctx, settled))
 	if after := uids(dev); !slices.Equal(before, after) {
@@ -105,7 +106,7 @@ func settings(data map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// fresh copy of an object, to create it again; nil for nil.
+// fresh returns a copy of an object that can be created again, or nil for nil.
 func fresh(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil

@@ -15,10 +15,10 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// claimName of every shop: that they have the same name is part of the test.
+// claimName is the name of every claim: that several have the same name is part of the test.
 const claimName = "store"
 
-// Names of what a shop becomes.
+// Names of composed objects.
 const (
 	databaseClaim = claimName + "-database"
 	backendClaim  = claimName + "-backend"
@@ -31,17 +31,17 @@ const (
 	port          = 8080
 )
 
-// Bounds of waiting.
+// Timeouts.
 const (
-	// soon is for what takes a reconcile or two.
+	// soon is for what takes one or two reconciles.
 	soon = 45 * time.Second
-	// settled is for a running shop to take up a change.
+	// settled is for a change of a running EcommercePlatform.
 	settled = 3 * time.Minute
-	// started is for a shop to come up from nothing while the machine is busy.
+	// started is for an EcommercePlatform to start while the machine is busy.
 	started = 5 * time.Minute
 )
 
-// shop is a claim under test.
+// shop is an EcommercePlatform under test.
 type shop struct {
 	namespace, manifest string
 
@@ -49,7 +49,7 @@ type shop struct {
 	client *harness.Client
 }
 
-// claim the shop in a namespace of its own, and watch all that comes of it.
+// claim creates the namespace, starts a watch of it, and applies the claim.
 func (s *shop) claim(ctx context.Context) error {
 	if err := cluster.CreateNamespace(ctx, s.namespace); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (s *shop) claim(ctx context.Context) error {
 	return s.file(ctx)
 }
 
-// file the claim in its namespace.
+// file applies the claim in its namespace.
 func (s *shop) file(ctx context.Context) error {
 	u, err := manifests.Read(s.manifest, map[string]string{"NAMESPACE": s.namespace, "REGISTRY": cluster.Registry})
 	if err != nil {
@@ -71,11 +71,11 @@ func (s *shop) file(ctx context.Context) error {
 	return err
 }
 
-// status of the claim.
+// status returns the claim.
 func (s *shop) status() harness.Claim { return s.world.Claim("EcommercePlatform", claimName) }
 
-// ready waits until the shop is. Whichever check comes first claims it, so that
-// each can be run alone.
+// ready waits until the claim is Ready. The first check that calls it applies the claim, so that
+// each check can run alone.
 func (s *shop) ready(ctx context.Context, within time.Duration) error {
 	if s.world == nil {
 		if err := s.claim(ctx); err != nil {
@@ -91,26 +91,26 @@ func (s *shop) ready(ctx context.Context, within time.Duration) error {
 	return err
 }
 
-// change the claim.
+// change patches the spec of the claim.
 func (s *shop) change(ctx context.Context, spec harness.Patch) error {
 	_, err := cluster.Patch(ctx, "EcommercePlatform", s.namespace, claimName, harness.Patch{"spec": spec})
 	return err
 }
 
-// touch the claim without changing what it asks for.
+// touch changes an annotation of the claim, so that it is reconciled.
 func (s *shop) touch(ctx context.Context) error {
 	_, err := cluster.Patch(ctx, "EcommercePlatform", s.namespace, claimName,
 		harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{"e2e.storeplane.example.com/touched": rand.Text()}}})
 	return err
 }
 
-// image of a tier in a version.
+// image returns the image of a tier in a version.
 func image(tier, version string) string { return imageOf("shop-" + tier + ":" + version) }
 
-// imageOf the cluster's registry.
+// imageOf returns an image of the cluster's registry.
 func imageOf(name string) string { return cluster.Registry + "/" + name }
 
-// pods of the shop itself, by name.
+// pods returns the names of the pods, without those of the tests.
 func (s *shop) pods() []string {
 	var out []string
 	for _, p := range s.world.List("Pod") {
@@ -121,7 +121,7 @@ func (s *shop) pods() []string {
 	return out
 }
 
-// customers is the load that a shop has to bear.
+// customers returns the load of the shop's customers.
 func (s *shop) customers(seconds int) harness.Load {
 	return harness.Load{
 		Host: frontendWeb, Port: port, Session: rand.Text(),
@@ -130,7 +130,7 @@ func (s *shop) customers(seconds int) harness.Load {
 	}
 }
 
-// ask the frontend for something as one customer.
+// ask makes one request to the frontend as one customer.
 func (s *shop) ask(ctx context.Context, session, method, path, key, body string) (harness.Answer, error) {
 	if s.client == nil {
 		return harness.Answer{}, errors.New("the shop was never Ready")
@@ -145,7 +145,7 @@ func (s *shop) ask(ctx context.Context, session, method, path, key, body string)
 	return s.client.Do(ctx, harness.Request{Host: frontendWeb, Port: port, Method: method, Path: path, Headers: headers, Body: body})
 }
 
-// order a mug and return the order's id.
+// order orders a mug and returns the ID of the order.
 func (s *shop) order(ctx context.Context, session string) (string, error) {
 	a, err := s.ask(ctx, session, "POST", "/api/cart", "", `{"productId":"mug"}`)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *shop) order(ctx context.Context, session string) (string, error) {
 	return order.ID, nil
 }
 
-// serves tells whether the shop still shows an order to who placed it.
+// serves checks that the shop shows an order to the customer who placed it.
 func (s *shop) serves(ctx context.Context, session, id string) error {
 	a, err := s.ask(ctx, session, "GET", "/api/orders/"+id, "", "")
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *shop) serves(ctx context.Context, session, id string) error {
 	return nil
 }
 
-// sql asks the database itself.
+// sql runs a query on the primary.
 func (s *shop) sql(ctx context.Context, query string) (string, error) {
 	primary := harness.Field(s.world.Get("DatabaseCluster", databaseClaim), "status", "primary")
 	if primary == "" {
@@ -190,7 +190,7 @@ func (s *shop) sql(ctx context.Context, query string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// rows tells how many of the orders are rows in PostgreSQL.
+// rows returns how many of the orders are rows in PostgreSQL.
 func (s *shop) rows(ctx context.Context, ids ...string) (int, error) {
 	out, err := s.sql(ctx, "SELECT count(*) FROM orders WHERE id IN ('"+strings.Join(ids, "','")+"')")
 	if err != nil {

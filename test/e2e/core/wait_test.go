@@ -12,8 +12,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// waitsForEdit: `kubectl wait` right after an edit returns once the edit is done, and not
-// because the claim was ready before it.
+// waitsForEdit checks that `kubectl wait` right after an edit returns once the edit is applied, and
+// not at once because the claim was Ready before it.
 func waitsForEdit(ctx context.Context, n notes) error {
 	if err := dev.ready(ctx, settled); err != nil {
 		return err

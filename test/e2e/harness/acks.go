@@ -6,35 +6,35 @@ import (
 	"slices"
 )
 
-// Ack is a write that a database acknowledged, in seconds on the clock of the
-// program that made it.
+// Ack is a write that a database acknowledged. Sent and At are seconds on the clock of the program
+// that wrote.
 type Ack struct {
 	Sent   float64 `json:"sent"`
 	At     float64 `json:"at"`
 	Writer string  `json:"writer"`
 	Seq    int     `json:"seq"`
 
-	// Server is the address of the one that took it, Timeline the one that it
+	// Server is the address of the server that took the write, and Timeline the timeline that it
 	// was on.
 	Server   string `json:"server"`
 	Timeline int    `json:"timeline"`
 }
 
-// Rows are neighbouring rows of a writer.
+// Rows is a range of consecutive rows of one writer, both ends included.
 type Rows struct {
 	Writer string `json:"writer"`
 	First  int    `json:"first"`
 	Last   int    `json:"last"`
 }
 
-// Gap is the longest time without an acknowledgement that was not over by from
-// and had begun by to.
+// Gap returns the longest time without an acknowledgement, in seconds, among the gaps that end
+// after from and begin before to.
 func Gap(acks []Ack, from, to float64) float64 {
 	begin, end := Silence(acks, from, to)
 	return end - begin
 }
 
-// Silence is when the Gap began, and when it ended.
+// Silence returns when the gap that Gap measures began and ended.
 func Silence(acks []Ack, from, to float64) (begin, end float64) {
 	last := from
 	begin, end = from, from
@@ -60,7 +60,7 @@ func byTime(acks []Ack) []Ack {
 	return slices.SortedStableFunc(slices.Values(acks), func(a, b Ack) int { return cmp.Compare(a.At, b.At) })
 }
 
-// Missing are acknowledged writes that are no rows: lost.
+// Missing returns the acknowledged writes that are not among the rows: they are lost.
 func Missing(acks []Ack, rows []Rows) []Ack {
 	of := map[string][]Rows{}
 	for _, r := range rows {
@@ -80,18 +80,18 @@ func Missing(acks []Ack, rows []Rows) []Ack {
 	return out
 }
 
-// Reign is a server's time as primary.
+// Reign is the time during which one server was primary on one timeline.
 type Reign struct {
 	Server   string
 	Timeline int
 
-	// First acknowledgement, and Last.
+	// First and Last are the times of the first and the last acknowledgement.
 	First, Last float64
 }
 
 func (r Reign) String() string { return fmt.Sprintf("%s on timeline %d", r.Server, r.Timeline) }
 
-// Reigns in the order in which they began.
+// Reigns returns the reigns in the order in which they began.
 func Reigns(acks []Ack) []Reign {
 	var out []Reign
 	for _, a := range byTime(acks) {
@@ -105,9 +105,9 @@ func Reigns(acks []Ack) []Reign {
 	return out
 }
 
-// Duel is the error of two primaries at a time: a server took a write that was
-// sent after the next primary had acknowledged one. An answer that was only late
-// is none: whether its row was kept is what Missing tells.
+// Duel returns an error if two servers were primary at the same time: a server took a write that
+// was sent after the next primary had acknowledged one. An answer that merely arrives late is no
+// error here: Missing checks whether its row was kept.
 func Duel(acks []Ack) error {
 	reigns := Reigns(acks)
 	for _, a := range byTime(acks) {

@@ -11,17 +11,16 @@ import (
 	"syscall"
 )
 
-// ErrNotEmbedded tells that the API server is out of reach: it is not the
-// embedded cluster's.
+// ErrNotEmbedded means that the API server cannot be stopped, because it is not the embedded
+// cluster's.
 var ErrNotEmbedded = errors.New("it needs the embedded cluster, whose API server it stops")
 
-// APIServer is the embedded cluster's.
+// APIServer is the process of the embedded cluster's API server.
 type APIServer struct{ process *os.Process }
 
-// FindAPIServer of the embedded cluster (test/cluster), whose state is in the
-// folder of its kubeconfig. A pid alone may belong to somebody else by now;
-// together with its start time and its boot, which are written down too, it may
-// not.
+// FindAPIServer finds the API server of the embedded cluster (test/cluster), whose state is in the
+// folder of its kubeconfig. The process id alone could be another process's by now, so the recorded
+// start time and boot ID are compared too.
 func FindAPIServer(kubeconfig string) (*APIServer, error) {
 	raw, err := os.ReadFile(filepath.Join(filepath.Dir(kubeconfig), "run", "kube-apiserver.json"))
 	if err != nil {
@@ -46,13 +45,13 @@ func FindAPIServer(kubeconfig string) (*APIServer, error) {
 	return &APIServer{process: p}, nil
 }
 
-// startOf is when a process started, in ticks since boot; "" for none.
+// startOf returns when a process started, in ticks since boot, and "" if there is no such process.
 func startOf(pid int) string {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""
 	}
-	// The name in brackets may hold anything.
+	// The name in brackets may contain spaces and brackets itself.
 	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 	if len(fields) < 20 {
 		return ""
@@ -60,10 +59,10 @@ func startOf(pid int) string {
 	return fields[19]
 }
 
-// Freeze it: connections are taken, and nothing is answered.
+// Freeze stops the process: connections are accepted and nothing is answered.
 func (a *APIServer) Freeze() error { return a.signal(syscall.SIGSTOP) }
 
-// Thaw it.
+// Thaw lets the process continue.
 func (a *APIServer) Thaw() error { return a.signal(syscall.SIGCONT) }
 
 func (a *APIServer) signal(sig syscall.Signal) error {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/e2e-framework/klient/wait"
 )
 
-// Await asks once a second, for what no watched namespace has. An error of done is the reason why
-// it is not.
+// Await calls done once a second, for things that no watch of a namespace shows. The error that
+// done returns is the reason why it is not done yet; the last one is part of Await's error.
 func Await(ctx context.Context, within time.Duration, what string, done func(context.Context) (bool, error)) error {
 	var last error
 	err := wait.For(func(ctx context.Context) (bool, error) {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Bench measures on the cluster of KUBECONFIG, in a namespace that is removed before and,
-// unless it is kept, afterwards. The target of make is named where there is no cluster.
+// Bench calls measure with the cluster of KUBECONFIG. The namespace is removed before and, unless
+// keep is set, afterwards. Without a cluster the error names the make target that starts one.
 func Bench(ctx context.Context, target, namespace string, keep bool, measure func(*Cluster) error) error {
 	kubeconfig := os.Getenv("KUBECONFIG")
 	if kubeconfig == "" || os.Getenv("REGISTRY") == "" {
@@ -28,7 +28,7 @@ func Bench(ctx context.Context, target, namespace string, keep bool, measure fun
 		return err
 	}
 	if !keep {
-		// Also after an interrupt, when ctx has ended.
+		// Clean up also after an interrupt, when ctx has ended.
 		defer func() { _ = cluster.Sweep(context.WithoutCancel(ctx), namespace) }()
 	}
 	return measure(cluster)

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Certificate of a server by its names, of an authority that nobody else knows,
-// as PEM.
+// Certificate returns a server's certificate for these names, its key, and the certificate of the
+// new authority that signed it, all as PEM.
 func Certificate(names ...string) (ca, cert, key string, err error) {
 	authority := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "e2e authority"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		// Named, so that the server's names it: strict clients ask for that.
+		// The server's certificate refers to this key ID: strict clients require that.
 		SubjectKeyId: []byte("e2e authority"),
 		IsCA:         true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}

@@ -11,7 +11,7 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
-// Claim is what every claim says of itself.
+// Claim holds the metadata and the part of the status that all kinds of claims share.
 type Claim struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Status   struct {
@@ -22,17 +22,17 @@ type Claim struct {
 	} `json:"status"`
 }
 
-// ClaimOf reads a claim; the zero Claim for nil.
+// ClaimOf converts an object to a Claim. It returns the zero Claim for nil.
 func ClaimOf(u *unstructured.Unstructured) Claim {
 	c := Claim{}
 	if u != nil {
-		// What cannot be read stays empty, and is missed by whoever asks.
+		// A field that cannot be converted stays empty, and the checks that need it fail.
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c)
 	}
 	return c
 }
 
-// Condition of a type; its zero value when there is none.
+// Condition returns the condition of a type, or the zero value if there is none.
 func (c Claim) Condition(typ string) metav1.Condition {
 	for _, cond := range c.Status.Conditions {
 		if cond.Type == typ {
@@ -42,10 +42,10 @@ func (c Claim) Condition(typ string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// Is tells whether a condition is True.
+// Is reports whether a condition is True.
 func (c Claim) Is(typ string) bool { return c.Condition(typ).Status == metav1.ConditionTrue }
 
-// Component of the claim, and whether it has one of that name.
+// Component returns the component of that name, and whether the claim has one.
 func (c Claim) Component(name string) (appsv1.ComponentStatus, bool) {
 	for _, s := range c.Status.Components {
 		if s.Name == name {
@@ -55,13 +55,14 @@ func (c Claim) Component(name string) (appsv1.ComponentStatus, bool) {
 	return appsv1.ComponentStatus{}, false
 }
 
-// Ready tells whether all of the claim, as it is now, is healthy.
+// Ready reports whether the claim is healthy at its current generation.
 func (c Claim) Ready() bool {
 	return c.Is("Ready") && c.Is("Synced") && c.Is("Accepted") && c.Status.Phase == "Running" &&
 		c.Status.ReadyGeneration == c.Metadata.Generation && c.Status.ObservedGeneration == c.Metadata.Generation && c.Condition("Ready").ObservedGeneration == c.Metadata.Generation
 }
 
-// String says what a person would ask: how far it is, and what it waits for.
+// String describes the claim's phase and message, and the conditions that are not as they should
+// be.
 func (c Claim) String() string {
 	if c.Metadata.Name == "" {
 		return "it does not exist"

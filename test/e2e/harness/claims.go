@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NeverFalse is an error for each claim of the namespace that ever reported a condition to be
+// NeverFalse returns an error for each claim of the namespace that ever reported a condition to be
 // False.
 func (w *World) NeverFalse(condition string) error {
 	var errs []error

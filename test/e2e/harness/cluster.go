@@ -17,26 +17,26 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fieldManager under which the tests change objects. It is what kubectl edit
-// uses: the tests stand in for people.
+// fieldManager is the name under which the tests change objects. It is the one of kubectl edit,
+// because the tests stand in for users.
 const fieldManager = "kubectl-edit"
 
-// Cluster is what the tests run against.
+// Cluster is the cluster that the tests run against, with its clients.
 type Cluster struct {
 	Config  *rest.Config
 	Dynamic dynamic.Interface
 	Kube    kubernetes.Interface
 
-	// Registry and path of the images of claims.
+	// Registry is the registry and path of the images of claims.
 	Registry string
 }
 
-// NewCluster from a configuration for its API server.
+// NewCluster returns the cluster of a client configuration.
 func NewCluster(cfg *rest.Config) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
-	// The client's own throttling would be measured as the platform's time.
+	// The client's own throttling would count as time that the platform takes.
 	cfg.QPS, cfg.Burst = 500, 1000
-	// What the API server warns of is asserted where it matters.
+	// Warnings of the API server are checked only in the tests that are about them.
 	cfg.WarningHandler = rest.NoWarnings{}
 
 	dyn, err := dynamic.NewForConfig(cfg)
@@ -50,7 +50,7 @@ func NewCluster(cfg *rest.Config) (*Cluster, error) {
 	return &Cluster{Config: cfg, Dynamic: dyn, Kube: kube, Registry: os.Getenv("REGISTRY")}, nil
 }
 
-// Get an object; nil when there is none.
+// Get returns an object, or nil if there is none.
 func (c *Cluster) Get(ctx context.Context, kind, namespace, name string) (*unstructured.Unstructured, error) {
 	u, err := c.Dynamic.Resource(kinds[kind]).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if errors.IsNotFound(err) {
@@ -62,7 +62,7 @@ func (c *Cluster) Get(ctx context.Context, kind, namespace, name string) (*unstr
 	return u, nil
 }
 
-// Create an object, as strictly as kubectl does.
+// Create creates an object. Unknown fields are an error, as with kubectl.
 func (c *Cluster) Create(ctx context.Context, u *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
 	opts := metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun}
 	out, err := c.Dynamic.Resource(kinds[u.GetKind()]).Namespace(u.GetNamespace()).Create(ctx, u, opts)
@@ -72,7 +72,7 @@ func (c *Cluster) Create(ctx context.Context, u *unstructured.Unstructured, dryR
 	return out, nil
 }
 
-// CreateSecret with these texts.
+// CreateSecret creates a Secret with these texts as its data.
 func (c *Cluster) CreateSecret(ctx context.Context, namespace, name string, texts map[string]string) error {
 	data := map[string]any{}
 	for k, v := range texts {
@@ -85,10 +85,10 @@ func (c *Cluster) CreateSecret(ctx context.Context, namespace, name string, text
 	return err
 }
 
-// Patch is merged into an object, as JSON Merge Patch has it.
+// Patch is a JSON Merge Patch.
 type Patch map[string]any
 
-// Patch an object.
+// Patch applies a merge patch to an object.
 func (c *Cluster) Patch(ctx context.Context, kind, namespace, name string, p Patch, dryRun ...string) (*unstructured.Unstructured, error) {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -97,8 +97,8 @@ func (c *Cluster) Patch(ctx context.Context, kind, namespace, name string, p Pat
 	return c.patch(ctx, kind, namespace, name, types.MergePatchType, raw, dryRun)
 }
 
-// PatchList patches an object of a kind that Kubernetes itself has. Elements of
-// lists are merged by their names.
+// PatchList applies a strategic merge patch, in which elements of lists are merged by name. Only
+// kinds that are built into Kubernetes support it.
 func (c *Cluster) PatchList(ctx context.Context, kind, namespace, name, patch string) (*unstructured.Unstructured, error) {
 	return c.patch(ctx, kind, namespace, name, types.StrategicMergePatchType, []byte(patch), nil)
 }
@@ -112,7 +112,7 @@ func (c *Cluster) patch(ctx context.Context, kind, namespace, name string, t typ
 	return u, nil
 }
 
-// Delete an object, if there is one.
+// Delete deletes an object if it exists.
 func (c *Cluster) Delete(ctx context.Context, kind, namespace, name string) error {
 	err := c.Dynamic.Resource(kinds[kind]).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !errors.IsNotFound(err) {
@@ -121,8 +121,8 @@ func (c *Cluster) Delete(ctx context.Context, kind, namespace, name string) erro
 	return nil
 }
 
-// Orphan deletes a claim and leaves behind what it composed, as docs/operations.md
-// says: Crossplane has to leave it alone first, and is refused to be passed over.
+// Orphan deletes a claim and keeps what it composed, as docs/operations.md describes: the claim has
+// to be paused first, and the API server refuses the deletion until it is.
 func (c *Cluster) Orphan(ctx context.Context, w *World, kind, namespace, name string) error {
 	claims := c.Dynamic.Resource(kinds[kind]).Namespace(namespace)
 	alone := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}
@@ -139,7 +139,8 @@ func (c *Cluster) Orphan(ctx context.Context, w *World, kind, namespace, name st
 	if err := pause(`"true"`); err != nil {
 		return err
 	}
-	// Where its circuit breaker is open Crossplane notices with its next look.
+	// If Crossplane's circuit breaker is open for the claim, the pause takes effect with the next
+	// poll.
 	err := w.Await(ctx, 2*time.Minute, "Crossplane to leave "+kind+" "+name+" alone", func() (bool, string) {
 		claim := w.Claim(kind, name)
 		return claim.Condition("Synced").Reason == "ReconcilePaused", claim.String()
@@ -153,7 +154,7 @@ func (c *Cluster) Orphan(ctx context.Context, w *World, kind, namespace, name st
 	return pause("null")
 }
 
-// List objects of a kind by labels.
+// List returns the objects of a kind that match a label selector.
 func (c *Cluster) List(ctx context.Context, kind, namespace, selector string) ([]unstructured.Unstructured, error) {
 	l, err := c.Dynamic.Resource(kinds[kind]).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {

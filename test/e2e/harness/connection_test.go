@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestRequestByTLS against a real server: the name is asked for and not looked up,
-// and the certificate has to be of the authority that is told.
+// TestRequestByTLS: a request to a real server sends the given name without resolving it, and
+// requires a certificate of the given authority.
 func TestRequestByTLS(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not there: the requests of the end-to-end tests are made with it.")
@@ -32,7 +32,7 @@ func TestRequestByTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte(r.TLS.ServerName + r.URL.Path)) //nolint:gosec // No browser reads it.
+		_, _ = w.Write([]byte(r.TLS.ServerName + r.URL.Path)) //nolint:gosec // The response is read by this test, not by a browser.
 	}))
 	srv.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	srv.StartTLS()
@@ -46,7 +46,7 @@ func TestRequestByTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Newer versions of Python are strict unless they are told not to be.
+	// Newer versions of Python verify strictly by default: do the same on older ones.
 	strict := strings.Replace(connectionScript, "return ssl.create_default_context(cadata=ca)",
 		"context = ssl.create_default_context(cadata=ca)\n    context.verify_flags |= ssl.VERIFY_X509_STRICT\n    return context", 1)
 	if strict == connectionScript {

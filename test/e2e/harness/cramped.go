@@ -13,11 +13,12 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// enoughCores is what a production shop and all that tests have beside it fit on.
+// enoughCores is the number of cores on which a production EcommercePlatform fits together with
+// everything that the tests run beside it.
 const enoughCores = 8
 
-// Cramp the pods of a suite's namespaces where the cluster has few cores: they
-// ask for a fifth of what they would, and share what there is. It tells whether it did.
+// Cramp creates a policy by which the pods of a suite's namespaces request about a fifth of their
+// CPU, if the cluster has fewer than enoughCores. It reports whether it did.
 func (c *Cluster) Cramp(ctx context.Context, suite string) (bool, error) {
 	nodes, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -37,7 +38,7 @@ func (c *Cluster) Cramp(ctx context.Context, suite string) (bool, error) {
 	for _, u := range policy {
 		_, err := c.Create(ctx, u)
 		if errors.IsNotFound(err) {
-			// Older clusters have no such kind: then what does not fit waits.
+			// Older clusters do not have this kind. There, pods that do not fit stay pending.
 			return false, nil
 		}
 		if err != nil {
@@ -47,8 +48,8 @@ func (c *Cluster) Cramp(ctx context.Context, suite string) (bool, error) {
 	return true, c.awaitCramped(ctx, suite)
 }
 
-// awaitCramped waits until the API server has taken up the policy, which it does
-// a moment later.
+// awaitCramped waits until the API server applies the policy, which takes a moment after its
+// creation.
 func (c *Cluster) awaitCramped(ctx context.Context, suite string) error {
 	name := suite + "-cramped"
 	if err := c.CreateNamespaceOf(ctx, suite, name); err != nil {
@@ -62,9 +63,9 @@ func (c *Cluster) awaitCramped(ctx context.Context, suite string) error {
 	var last error
 	err := wait.For(func(ctx context.Context) (bool, error) {
 		var tried *corev1.Pod
-		// Admission wants the namespace's ServiceAccount, which comes a moment later.
+		// Admission requires the namespace's ServiceAccount, which is created a moment later.
 		if tried, last = c.Kube.CoreV1().Pods(name).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); last != nil {
-			return false, nil //nolint:nilerr // It is tried again.
+			return false, nil //nolint:nilerr // The request is retried.
 		}
 		last = fmt.Errorf("a pod asks for %s of a core", tried.Spec.Containers[0].Resources.Requests.Cpu())
 		return !tried.Spec.Containers[0].Resources.Requests.Cpu().IsZero(), nil
@@ -75,7 +76,7 @@ func (c *Cluster) awaitCramped(ctx context.Context, suite string) error {
 	return nil
 }
 
-// restrictedPod is the least that the restricted pod security standard admits.
+// restrictedPod returns the smallest pod spec that the restricted pod security standard admits.
 func restrictedPod(image string) corev1.PodSpec {
 	return corev1.PodSpec{
 		SecurityContext: &corev1.PodSecurityContext{

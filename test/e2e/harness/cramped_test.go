@@ -12,8 +12,8 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// TestCramp on an API server of its own: the requests of all containers shrink,
-// and nothing else changes.
+// TestCramp: on an API server of its own, the CPU requests of all containers shrink and nothing
+// else changes.
 func TestCramp(t *testing.T) {
 	c, err := NewCluster(planetest.Start(t, false).Config(plane.Admin))
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// VolumePath is the folder of the node that a volume claim is.
+// VolumePath returns the folder on the node that holds the volume of a PersistentVolumeClaim. The
+// error is ErrNotNode if it is not a local volume.
 func (c *Cluster) VolumePath(ctx context.Context, namespace, claim string) (string, error) {
 	pvc, err := c.Kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
 	if err != nil {
@@ -30,11 +31,13 @@ func (c *Cluster) VolumePath(ctx context.Context, namespace, claim string) (stri
 	return pv.Spec.Local.Path, nil
 }
 
-// smallDisks is where the disks of Shrink lie, by the names of their volumes.
+// smallDisks is the folder of the disk images that Shrink creates. They are named after their
+// volumes.
 func smallDisks() string { return filepath.Join(os.TempDir(), "storeplane-e2e-disks") }
 
-// Shrink a volume that no pod has mounted to a disk of its own, of so many MiB, with what
-// is in it: the folders of the embedded cluster's node share one, which others need.
+// Shrink moves a volume, with its content, to a disk of its own of the given size in MiB. No pod
+// may have mounted the volume. Without it, all volumes of the embedded cluster's node share one
+// disk, which must not become full.
 func Shrink(ctx context.Context, path string, mib int64) error {
 	if os.Getuid() != 0 {
 		return ErrNotNode
@@ -66,8 +69,7 @@ mount -o loop "$1" "$3"`
 	return nil
 }
 
-// Unshrink removes all disks of Shrink, which no pod may have mounted. What is on them
-// goes with them.
+// Unshrink removes all disks of Shrink and what is on them. No pod may have mounted them.
 func Unshrink() error {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -94,10 +96,10 @@ func Unshrink() error {
 	return os.RemoveAll(smallDisks())
 }
 
-// fillFile is what fills a disk.
+// fillFile is the name of the file that fills a disk.
 const fillFile = "e2e-fill"
 
-// Fill a disk that Shrink made. What it returns frees it again.
+// Fill fills a disk that Shrink created. The returned function frees it again.
 func Fill(path string) (free func() error, err error) {
 	if _, err := os.Stat(filepath.Join(smallDisks(), filepath.Base(path))); err != nil {
 		return nil, fmt.Errorf("cannot fill %s, which is no disk of its own: %w", path, ErrNotNode)
@@ -109,8 +111,8 @@ func Fill(path string) (free func() error, err error) {
 	free = func() error { return os.Remove(file.Name()) }
 	var room syscall.Statfs_t
 	if err = syscall.Fstatfs(int(file.Fd()), &room); err == nil {
-		// Most of it at once, without writing it.
-		err = syscall.Fallocate(int(file.Fd()), 0, 0, max(1, int64(room.Bavail)*room.Bsize*9/10)) //nolint:gosec // It is a small disk.
+		// Allocate most of it at once, which needs no writing.
+		err = syscall.Fallocate(int(file.Fd()), 0, 0, max(1, int64(room.Bavail)*room.Bsize*9/10)) //nolint:gosec // The disk is small.
 	}
 	if err == nil {
 		_, err = file.Seek(0, io.SeekEnd)

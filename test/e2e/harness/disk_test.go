@@ -14,7 +14,7 @@ func TestDisk(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	volume := filepath.Join(t.TempDir(), "pvc-1")
-	if err := errors.Join(os.Mkdir(volume, 0o700), os.Chmod(volume, 0o770)); err != nil { //nolint:gosec // As the provisioner makes them.
+	if err := errors.Join(os.Mkdir(volume, 0o700), os.Chmod(volume, 0o770)); err != nil { //nolint:gosec // The provisioner creates folders with this mode.
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(volume, "data"), []byte("kept"), 0o600); err != nil {

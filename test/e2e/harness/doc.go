@@ -1,8 +1,7 @@
-// Package harness is what suites of end-to-end tests share: a cluster watched
-// from the outside, requests made from the inside.
+// Package harness is what the end-to-end suites share: a cluster that is watched from outside, and
+// requests that are made from inside it.
 //
-// It observes and acts the way people and programs do, by the API server and
-// over HTTP. It knows neither functions nor how they are made. Nothing in it
-// sleeps: it waits for events of the cluster, always with a bound, and says what
-// it waited for.
+// It observes and acts as users and clients do, by the API server and over HTTP, and contains
+// nothing about functions or how they are built. Nothing in it sleeps: it waits for events of the
+// cluster, always with a timeout, and the error of a timeout names what it waited for.
 package harness

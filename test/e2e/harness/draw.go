@@ -2,8 +2,8 @@ package harness
 
 import "math/rand/v2"
 
-// Draw n of some kinds by a seed: the same seed draws the same, each kind comes about
-// equally often, and in no order.
+// Draw returns n of the kinds in random order, each about equally often. The same seed gives the
+// same result.
 func Draw(seed uint64, n int, kinds ...string) []string {
 	drawn := make([]string, n)
 	for i := range drawn {
@@ -13,7 +13,7 @@ func Draw(seed uint64, n int, kinds ...string) []string {
 	return drawn
 }
 
-// Dice of a seed, for one of several things: they fall the same way each time.
+// Dice returns a random generator that gives the same sequence for the same seed and number.
 func Dice(seed, of uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, of)) //nolint:gosec // It is to be repeated, not to be a secret.
+	return rand.New(rand.NewPCG(seed, of)) //nolint:gosec // It has to be repeatable, not secret.
 }

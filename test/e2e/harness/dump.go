@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// dumps are what a person asks first of a namespace in trouble. Secrets are
-// not among them.
+// dumps are the kubectl commands that show the state of a failed namespace, by file name. Secrets
+// are not included.
 var dumps = map[string][]string{
 	"claims.txt":          {"get", "ecp,dbc,wa,backups,restores,appconfigs", "-o", "wide"},
 	"claims-describe.txt": {"describe", "ecp,dbc,wa,backups,restores,appconfigs"},
@@ -21,7 +21,8 @@ var dumps = map[string][]string{
 	"events.txt":          {"get", "events", "--sort-by=.lastTimestamp"},
 }
 
-// systemDumps are what Crossplane knows.
+// systemDumps are the kubectl commands that show the state of Crossplane and the nodes, by file
+// name.
 var systemDumps = map[string][]string{
 	"packages.txt":            {"get", "pkg", "-o", "wide"},
 	"crossplane-pods.txt":     {"get", "pods", "--namespace=crossplane-system", "-o", "wide"},
@@ -32,8 +33,8 @@ var systemDumps = map[string][]string{
 	"nodes.txt":               {"describe", "nodes"},
 }
 
-// Dump writes what explains a failure into a folder. What cannot be had is
-// told in place of it.
+// Dump writes the output of these commands into a folder, and the error in place of what cannot be
+// read.
 func Dump(folder string, namespaces ...string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

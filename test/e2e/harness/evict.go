@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/e2e-framework/klient/wait"
 )
 
-// Evict a pod as a drain of its node does: asking again for as long as a
-// disruption budget refuses. It returns how often it was refused.
+// Evict evicts a pod as the drain of a node does: it retries as long as a disruption budget
+// refuses. It returns the number of refusals.
 func (c *Cluster) Evict(ctx context.Context, namespace, pod string, within time.Duration) (int, error) {
 	refused := 0
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}}

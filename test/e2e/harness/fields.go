@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Field of an object as text; "" when it, or the object, is not there.
+// Field returns a field of an object as text, or "" if the field or the object does not exist.
 func Field(u *unstructured.Unstructured, path ...string) string {
 	if u == nil {
 		return ""
@@ -18,7 +18,7 @@ func Field(u *unstructured.Unstructured, path ...string) string {
 	return fmt.Sprint(v)
 }
 
-// Number in an object; 0 when it, or the object, is not there.
+// Number returns an integer field of an object, or 0 if the field or the object does not exist.
 func Number(u *unstructured.Unstructured, path ...string) int64 {
 	if u == nil {
 		return 0
@@ -27,7 +27,7 @@ func Number(u *unstructured.Unstructured, path ...string) int64 {
 	return n
 }
 
-// Containers of a pod, or of what has a template of pods.
+// Containers returns all containers of a pod or of a pod template, init containers first.
 func Containers(u *unstructured.Unstructured) []map[string]any {
 	if u == nil {
 		return nil
@@ -48,7 +48,7 @@ func Containers(u *unstructured.Unstructured) []map[string]any {
 	return out
 }
 
-// Image of the first container.
+// Image returns the image of the first container.
 func Image(u *unstructured.Unstructured) string {
 	cs := Containers(u)
 	if len(cs) == 0 {
@@ -58,7 +58,7 @@ func Image(u *unstructured.Unstructured) string {
 	return image
 }
 
-// List of objects inside an object.
+// List returns the objects in a list of an object.
 func List(u *unstructured.Unstructured, path ...string) ([]map[string]any, error) {
 	l, _, err := unstructured.NestedSlice(u.Object, path...)
 	if err != nil {

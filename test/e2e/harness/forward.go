@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// Forward a port of a pod to one of this machine's loopback interface, which it
-// returns, until ctx ends.
+// Forward forwards a port of this machine's loopback interface, which it returns, to a port of a
+// pod until ctx ends.
 func (c *Cluster) Forward(ctx context.Context, namespace, pod string, port int) (uint16, error) {
 	round, upgrader, err := spdy.RoundTripperFor(c.Config)
 	if err != nil {

@@ -12,7 +12,7 @@ func v1of(group, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
 }
 
-// kinds that the tests read or change, by name.
+// kinds are the resources that the tests read or change, by kind.
 var kinds = map[string]schema.GroupVersionResource{
 	"EcommercePlatform": v1of("platform.example.com", "ecommerceplatforms"),
 	"DatabaseCluster":   v1of("apps.example.com", "databaseclusters"),
@@ -70,5 +70,5 @@ var clusterScoped = map[string]bool{
 	"MutatingAdmissionPolicy": true, "MutatingAdmissionPolicyBinding": true,
 }
 
-// APIVersion of a kind that the tests read or change.
+// APIVersion returns the API version of a kind that the tests read or change.
 func APIVersion(kind string) string { return kinds[kind].GroupVersion().String() }

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// Kubectl runs kubectl as people do and returns what it prints.
+// Kubectl runs kubectl and returns its standard output.
 func Kubectl(ctx context.Context, args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "kubectl", args...)

@@ -21,44 +21,43 @@ import (
 //go:embed ledger/*.py
 var ledgerScripts embed.FS
 
-// ledgerPod is the name of the pod, and of its scripts' ConfigMap, in
-// manifests/ledger.
+// ledgerPod is the name of the pod in manifests/ledger and of the ConfigMap with its scripts.
 const ledgerPod = "e2e-ledger"
 
-// program of the ledger's pod, by its container's name.
+// program is one program in the ledger's pod. Its name is the name of its container.
 type program struct {
 	name string
 	port int
 	acks []Ack
 }
 
-// Ledger is a number of writers that note each row that a database has
-// acknowledged, and a watch that asks every server whether it takes writes. Both
-// go on by themselves while the API server is away.
+// Ledger is a pod with a number of writers, which record each row that a database has acknowledged,
+// and a watch, which asks every server whether it takes writes. Both continue while the API server
+// is down.
 type Ledger struct {
 	cluster   *Cluster
 	namespace string
 
-	// Run tells the rows of this ledger from those of another one.
+	// Run is an ID that distinguishes the rows of this ledger from those of another one.
 	Run string
 
 	writers, watch program
 }
 
-// Database of which a ledger is kept: the names of its connection Secret, of a
-// server's own host, with %d for its number, and how many of them there may be.
+// Database describes the database of which a ledger is kept: the name of its connection Secret, the
+// host name of one server with %d for the server's number, and the largest number of servers.
 type Database struct {
 	Secret, Host string
 	Servers      int
 }
 
-// Pace of a ledger: as many writers, each as many times a second.
+// The number of writers of a ledger, and how many rows each of them writes per second.
 const (
 	ledgerWriters = 5
 	ledgerRate    = 10
 )
 
-// StartLedger and wait until every writer has had a row acknowledged.
+// StartLedger starts the ledger's pod and waits until every writer has had a row acknowledged.
 func StartLedger(ctx context.Context, c *Cluster, w *World, d Database) (*Ledger, error) {
 	values := map[string]string{
 		"NAMESPACE": w.Namespace, "REGISTRY": c.Registry, "RUN": rand.Text(),
@@ -119,7 +118,7 @@ func scriptsOf(namespace string) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// Stop writing, and remove all of it but the rows.
+// Stop removes the ledger's pod and scripts. The rows stay in the database.
 func (l *Ledger) Stop(ctx context.Context, w *World) error {
 	for _, kind := range []string{"Pod", "ConfigMap"} {
 		if err := l.cluster.Delete(ctx, kind, l.namespace, ledgerPod); err != nil {
@@ -129,9 +128,9 @@ func (l *Ledger) Stop(ctx context.Context, w *World) error {
 	return w.AwaitGone(ctx, time.Minute, "Pod", ledgerPod)
 }
 
-// told is what the programs answer.
+// told is the answer of a program.
 type told struct {
-	// Now on the program's clock, and when it had its Last acknowledgement.
+	// Now is the time on the program's clock, and Last the time of its last acknowledgement.
 	Now  float64 `json:"now"`
 	Last float64 `json:"last"`
 
@@ -158,9 +157,9 @@ func (l *Ledger) ask(ctx context.Context, p program, path string) (told, error) 
 	return t, nil
 }
 
-// rows that are there. They are read by a new connection, which may have to wait:
-// after an outage of the API server a node is thought to be lost for some seconds,
-// and Services lead nowhere until it is back.
+// rows returns the rows in the database. They are read on a new connection, which may have to wait:
+// after an outage of the API server a node counts as lost for some seconds, and Services have no
+// endpoints until it is back.
 func (l *Ledger) rows(ctx context.Context, p program) (told, error) {
 	var t told
 	var last error
@@ -174,7 +173,7 @@ func (l *Ledger) rows(ctx context.Context, p program) (told, error) {
 	return t, nil
 }
 
-// reached again is a Service within.
+// reached is how long it may take until a Service works again.
 const reached = time.Minute
 
 // Mark is a moment on the ledger's clock.
@@ -184,7 +183,7 @@ type Mark struct {
 	Connections  int
 }
 
-// Mark this moment.
+// Mark returns the present moment.
 func (l *Ledger) Mark(ctx context.Context) (Mark, error) {
 	t, err := l.ask(ctx, l.writers, "/now")
 	return Mark{At: t.Now, Acknowledged: t.Acknowledged, Connections: t.Connections}, err
@@ -203,7 +202,7 @@ func (l *Ledger) Flows(ctx context.Context, within time.Duration, after Mark) er
 	})
 }
 
-// flows asks again and again, as nothing in the cluster tells of rows.
+// flows polls, because no event of the cluster reports rows.
 func (l *Ledger) flows(ctx context.Context, within time.Duration, what string, done func() bool) error {
 	var last error
 	var failures []string
@@ -217,7 +216,8 @@ func (l *Ledger) flows(ctx context.Context, within time.Duration, what string, d
 	return nil
 }
 
-// read what a program has had acknowledged since it was read last.
+// read fetches what a program has had acknowledged since the last read, and returns its last
+// failures.
 func (l *Ledger) read(ctx context.Context, p *program) ([]string, error) {
 	t, err := l.ask(ctx, *p, "/acks?from="+strconv.Itoa(len(p.acks)))
 	if err != nil {
@@ -227,30 +227,30 @@ func (l *Ledger) read(ctx context.Context, p *program) ([]string, error) {
 	return t.Failures, nil
 }
 
-// Acknowledged are the writers' rows that were acknowledged until now.
+// Acknowledged returns all rows of the writers that were acknowledged until now.
 func (l *Ledger) Acknowledged(ctx context.Context) ([]Ack, error) {
 	_, err := l.read(ctx, &l.writers)
 	return slices.Clone(l.writers.acks), err
 }
 
-// Account is what a ledger says about an interval, and about its rows up to its
-// end.
+// Account is what a ledger recorded in an interval, compared with the rows at its end.
 type Account struct {
 	// From and To are the interval's bounds.
 	From, To Mark
 
-	// Gap is the longest time without an acknowledgement in the interval, and
-	// Began when on this machine's clock.
+	// Gap is the longest time without an acknowledgement in the interval, and Began its begin on
+	// this machine's clock.
 	Gap   time.Duration
 	Began time.Time
 
-	// Acknowledged rows in the interval, and Rows of them that are there.
+	// Acknowledged is the number of rows acknowledged in the interval, and Rows how many of them
+	// exist.
 	Acknowledged, Rows int
 
-	// Reigns in the interval.
+	// Reigns are the reigns in the interval.
 	Reigns []Reign
 
-	// Acks of the writers and the watch in the interval.
+	// Acks are the acknowledgements of the writers and the watch in the interval.
 	Acks []Ack
 }
 
@@ -258,14 +258,14 @@ func (a Account) String() string {
 	return fmt.Sprintf("%s acknowledged, %s rows", thousands(a.Acknowledged), thousands(a.Rows))
 }
 
-// Account for what has happened since a mark. All that was ever acknowledged
-// has to be there, and no two servers may have been primary at a time.
+// Account returns what has happened since a mark. It is an error if an acknowledged row is missing,
+// at whatever time it was written, or if two servers were primary at the same time.
 func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 	to, err := l.Mark(ctx)
 	if err != nil {
 		return Account{}, err
 	}
-	// The answer takes less time to come back than the question to be made.
+	// The program's clock was read a moment before now, by at most the duration of the request.
 	now := time.Now()
 	a := Account{From: from, To: to}
 	var errs []error
@@ -307,7 +307,7 @@ func since(acks []Ack, from Mark) []Ack {
 	return out
 }
 
-// thousands are easier to read in groups.
+// thousands formats a number with commas between groups of three digits.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

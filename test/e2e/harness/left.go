@@ -13,12 +13,11 @@ import (
 	"sigs.k8s.io/e2e-framework/klient/wait"
 )
 
-// everyNamespaceHas is what Kubernetes itself puts into a namespace.
+// everyNamespaceHas are the objects that Kubernetes itself creates in a namespace.
 var everyNamespaceHas = []string{"ConfigMap kube-root-ca.crt", "ServiceAccount default"}
 
-// Objects are all that is in a namespace, whatever its kind, but for what
-// Kubernetes itself puts there and for events. Of each there is the metadata at
-// least.
+// Objects returns all objects in a namespace, of every kind, except events and those that
+// Kubernetes itself creates. Each has at least its metadata.
 func (c *Cluster) Objects(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
 	lists, err := discovery.ServerPreferredNamespacedResources(c.Kube.Discovery())
 	if err != nil {
@@ -48,7 +47,7 @@ func (c *Cluster) Objects(ctx context.Context, namespace string) ([]unstructured
 	return out, nil
 }
 
-// Left lists all that is in a namespace, by kind and name.
+// Left lists all objects in a namespace, by kind and name.
 func (c *Cluster) Left(ctx context.Context, namespace string) ([]string, error) {
 	objects, err := c.Objects(ctx, namespace)
 	if err != nil {
@@ -62,8 +61,8 @@ func (c *Cluster) Left(ctx context.Context, namespace string) ([]string, error) 
 	return out, nil
 }
 
-// AwaitLeft waits until nothing is left in a namespace but what stays, and
-// returns what is.
+// AwaitLeft waits until a namespace contains no other objects than those named by stays, and
+// returns what it contains.
 func (c *Cluster) AwaitLeft(ctx context.Context, namespace string, within time.Duration, stays []string) ([]string, error) {
 	var left []string
 	err := wait.For(func(ctx context.Context) (bool, error) {
@@ -79,9 +78,8 @@ func (c *Cluster) AwaitLeft(ctx context.Context, namespace string, within time.D
 	return left, nil
 }
 
-// AwaitEnd waits until a claim that is being deleted is gone, with all that was
-// made for it, and returns an error when there is more, or less, left in its
-// namespace than what stays.
+// AwaitEnd waits until a claim that is being deleted is gone with all objects that were created for
+// it. It returns an error if the namespace then contains more, or less, than stays.
 func (c *Cluster) AwaitEnd(ctx context.Context, w *World, kind, namespace, name string, within time.Duration, stays []string) error {
 	if err := w.AwaitGone(ctx, within, kind, name); err != nil {
 		return err

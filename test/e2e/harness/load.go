@@ -18,24 +18,24 @@ import (
 //go:embed load.py
 var loadScript string
 
-// Load is a number of customers who keep buying. It ends by itself at its
-// bounds.
+// Load is a number of simulated customers of a shop, which make requests until Stop, or until one
+// of the bounds is reached.
 type Load struct {
 	Host    string `json:"host"`
 	Port    int    `json:"port"`
 	TLS     *TLS   `json:"tls,omitempty"`
 	Session string `json:"session"`
 
-	// Workers that ask, each at Rate requests a second.
+	// Workers is the number of customers, each of which makes Rate requests a second.
 	Workers int     `json:"workers"`
 	Rate    float64 `json:"rate"`
 
-	// Seconds and Most requests are the bounds.
+	// Seconds and Most bound the duration and the number of requests.
 	Seconds int `json:"seconds"`
 	Most    int `json:"most"`
 }
 
-// Tally of a Load.
+// Tally is the result of a Load. Seconds is its duration, Slowest the longest request in seconds.
 type Tally struct {
 	Requests int      `json:"requests"`
 	Failed   int      `json:"failed"`
@@ -43,12 +43,12 @@ type Tally struct {
 	Seconds  float64  `json:"seconds"`
 	Slowest  float64  `json:"slowest"`
 
-	// Orders that were acknowledged, by id.
+	// Orders are the IDs of the orders that were acknowledged.
 	Orders []string `json:"orders"`
 }
 
-// Check returns an error when a request failed, or when there was too little
-// load to tell.
+// Check returns an error if a request failed, or if fewer requests were made than are needed for a
+// result.
 func (t Tally) Check(least int) error {
 	switch {
 	case t.Failed > 0:
@@ -64,7 +64,7 @@ func (t Tally) String() string {
 	return fmt.Sprintf("%d requests in %.0fs, %d failed, slowest %.2fs", t.Requests, t.Seconds, t.Failed, t.Slowest)
 }
 
-// Running load.
+// Running is a load that has been started.
 type Running struct {
 	stdin  *io.PipeWriter
 	cancel context.CancelFunc
@@ -72,13 +72,13 @@ type Running struct {
 	tally  *bytes.Buffer
 }
 
-// Start a load. It returns once every worker has made its first request.
+// Start starts a load. It returns once every worker has made its first request.
 func (c *Client) Start(ctx context.Context, l Load) (*Running, error) {
 	ask, err := json.Marshal(l)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode a load: %w", err)
 	}
-	// Room for the last requests to end by themselves.
+	// The last requests have a minute to end by themselves.
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(l.Seconds)*time.Second+time.Minute)
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -123,7 +123,7 @@ func (c *Client) Start(ctx context.Context, l Load) (*Running, error) {
 	}
 }
 
-// Stop the load and return what it counted. It may be called once.
+// Stop ends the load and returns its result. It may be called once.
 func (r *Running) Stop() (Tally, error) {
 	defer r.cancel()
 	_, _ = r.stdin.Write([]byte("stop\n"))

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sidecars are the containers that go on beside a pod's others.
+// sidecars returns the init containers that keep running beside a pod's other containers.
 func sidecars(init []corev1.Container) (out []corev1.Container) {
 	for _, c := range init {
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
@@ -19,7 +19,8 @@ func sidecars(init []corev1.Container) (out []corev1.Container) {
 	return out
 }
 
-// Logs of all that runs, or ran, in a namespace, by pod and container.
+// Logs returns the logs of all containers in a namespace, by "pod/container". Those of pending pods
+// and of ordinary init containers are left out.
 func (c *Cluster) Logs(ctx context.Context, namespace string) (map[string]string, error) {
 	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Metrics that a program serves, by their names.
+// Metrics are the metrics that a program serves, by name.
 type Metrics map[string]*dto.MetricFamily
 
-// PodMetrics at a port of a pod.
+// PodMetrics reads the metrics at a port of a pod.
 func (c *Cluster) PodMetrics(ctx context.Context, namespace, pod, port string) (Metrics, error) {
 	raw, err := c.Kube.CoreV1().Pods(namespace).ProxyGet("http", pod, port, "/metrics", nil).DoRaw(ctx)
 	if err != nil {
@@ -23,7 +23,7 @@ func (c *Cluster) PodMetrics(ctx context.Context, namespace, pod, port string) (
 	return parseMetrics(raw)
 }
 
-// APIServerMetrics are the API server's own.
+// APIServerMetrics reads the metrics of the API server.
 func (c *Cluster) APIServerMetrics(ctx context.Context) (Metrics, error) {
 	raw, err := c.Kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -41,8 +41,8 @@ func parseMetrics(raw []byte) (Metrics, error) {
 	return families, nil
 }
 
-// Sum of a metric over all that have these labels: a counter's or a gauge's
-// value, a histogram's count.
+// Sum returns the sum of a metric over all series that have these labels: of the value of a counter
+// or gauge, of the number of observations of a histogram.
 func (m Metrics) Sum(name string, labels map[string]string) float64 {
 	f := m[name]
 	if f == nil {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Moment is when a step of something ended; zero where that is not known.
+// Moment is the time at which a step ended, or the zero time if that is unknown.
 type Moment struct {
 	What string
 	At   time.Time
 }
 
-// Breakdown of the time from a moment on into steps, in their order. Steps that are
-// not known count for the next one, and clocks that differ a little make no negative
-// time.
+// Breakdown describes how long each step took, in their order, beginning at from. The time of a
+// step with an unknown end counts for the next one, and clocks that differ a little give no
+// negative durations.
 func Breakdown(from time.Time, steps ...Moment) string {
 	var parts []string
 	for _, s := range steps {
@@ -29,7 +29,7 @@ func Breakdown(from time.Time, steps ...Moment) string {
 	return strings.Join(parts, ", ")
 }
 
-// Median of some durations, which are sorted; 0 of none.
+// Median returns the median of sorted durations, or 0 if there are none.
 func Median(sorted []time.Duration) time.Duration {
 	if len(sorted) == 0 {
 		return 0

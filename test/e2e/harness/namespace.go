@@ -14,16 +14,17 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// Label marks what the tests make: namespaces, and what is in none. Its value
-// may be the name of the suite.
+// Label marks what the tests create: namespaces and objects outside of them. Its value may be the
+// name of the suite.
 const Label = "storeplane.example.com/e2e"
 
-// CreateNamespace in which only pods of the restricted standard may run.
+// CreateNamespace creates a namespace that admits only pods of the restricted pod security
+// standard.
 func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	return c.CreateNamespaceOf(ctx, "true", name)
 }
 
-// CreateNamespaceOf a suite, whatever its name.
+// CreateNamespaceOf creates such a namespace for a suite. Its name is free.
 func (c *Cluster) CreateNamespaceOf(ctx context.Context, suite, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 		Label:                                suite,
@@ -35,9 +36,9 @@ func (c *Cluster) CreateNamespaceOf(ctx context.Context, suite, name string) err
 	return nil
 }
 
-// Sweep removes what a suite has made: the namespaces of its name, or of one that
-// goes on from it with a hyphen, or with its label, and what is in no namespace.
-// It waits until they are gone. Claims go first: what they made goes with them.
+// Sweep removes what a suite has created, and waits until it is gone: the suite's objects outside
+// of its namespaces, and the namespaces that have its name, its name and a hyphen as prefix, or its
+// label. Claims are deleted first, and what they composed is deleted with them.
 func (c *Cluster) Sweep(ctx context.Context, name string) error {
 	if err := c.sweepCluster(ctx, name); err != nil {
 		return err
@@ -67,7 +68,7 @@ func (c *Cluster) Sweep(ctx context.Context, name string) error {
 	return nil
 }
 
-// sweepCluster removes what a suite has created that is in no namespace of its own.
+// sweepCluster removes what a suite has created outside of its namespaces.
 func (c *Cluster) sweepCluster(ctx context.Context, suite string) error {
 	list := metav1.ListOptions{LabelSelector: Label + "=" + suite}
 	for _, kind := range []string{"MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "IngressClass", "ClusterRoleBinding", "ClusterRole", "ClusterProviderConfig"} {
@@ -76,7 +77,7 @@ func (c *Cluster) sweepCluster(ctx context.Context, suite string) error {
 			return fmt.Errorf("cannot remove every %s of suite %s: %w", kind, suite, err)
 		}
 	}
-	// The platform team's own policies beside those that are installed.
+	// Network policies of the platform team beside those that are installed.
 	err := c.Dynamic.Resource(kinds["NetworkPolicy"]).Namespace("crossplane-system").DeleteCollection(ctx, metav1.DeleteOptions{}, list)
 	if err != nil && !errors.IsNotFound(err) {
 		return fmt.Errorf("cannot remove every NetworkPolicy of suite %s in namespace crossplane-system: %w", suite, err)
@@ -84,10 +85,10 @@ func (c *Cluster) sweepCluster(ctx context.Context, suite string) error {
 	return nil
 }
 
-// clear a namespace. It is asked for again and again, since a database that is
-// protected from its deletion goes a while after it is not any more.
+// clear deletes all claims of a namespace, and the namespace. It has to be called repeatedly: a
+// database with deletion protection can be deleted only some time after the protection is removed.
 func (c *Cluster) clear(ctx context.Context, namespace string) error {
-	// Not there when Storeplane is not, and then there is nothing to remove.
+	// These kinds do not exist without Storeplane, and then there is nothing to remove.
 	for _, kind := range []string{"EcommercePlatform", "DatabaseCluster"} {
 		claims, err := c.List(ctx, kind, namespace, "")
 		for _, claim := range claims {
@@ -96,7 +97,7 @@ func (c *Cluster) clear(ctx context.Context, namespace string) error {
 			}
 		}
 	}
-	// One whose store is gone for good would wait for it, to delete its data.
+	// A Backup whose store is gone would wait for the store in order to delete its data.
 	backups, err := c.List(ctx, "Backup", namespace, "")
 	for _, b := range backups {
 		if err == nil && b.GetAnnotations()[backupv1.ReleaseAnnotation] == "" {

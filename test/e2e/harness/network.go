@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// cutTable is the name of the rules that cut a network.
+// cutTable is the name of the nftables table with the rules of Cut.
 const cutTable = "storeplane_e2e_cut"
 
-// Cut the network between a pod and an address, in both directions, by rules in the
-// pod's own network namespace. What it returns removes them, also once the pod's
-// processes have ended.
+// Cut blocks all traffic between a pod and an address, in both directions, by rules in the pod's
+// own network namespace. The returned function removes them, even after the pod's processes have
+// ended.
 func Cut(ctx context.Context, pod *unstructured.Unstructured, address string) (heal func(context.Context) error, err error) {
 	ns, err := networkOf(pod)
 	if err != nil {
@@ -38,7 +38,7 @@ func Cut(ctx context.Context, pod *unstructured.Unstructured, address string) (h
 	}, nil
 }
 
-// networkOf a pod is its network namespace, which lasts as long as it is open.
+// networkOf opens the network namespace of a pod, which exists as long as the file is open.
 func networkOf(pod *unstructured.Unstructured) (*os.File, error) {
 	ids := containerIDs(pod, nil)
 	if len(ids) == 0 {
@@ -49,7 +49,8 @@ func networkOf(pod *unstructured.Unstructured) (*os.File, error) {
 			continue
 		}
 		ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
-		// From here on it is open. The process may have ended before.
+		// The process may have ended, and its number been reused, before the file was open: check
+		// again.
 		if err == nil && inContainer(pid, string(pod.GetUID()), ids) {
 			return ns, nil
 		}
@@ -60,7 +61,7 @@ func networkOf(pod *unstructured.Unstructured) (*os.File, error) {
 	return nil, ErrNotNode
 }
 
-// nft in a network namespace.
+// nft applies nftables rules in a network namespace.
 func nft(ctx context.Context, ns *os.File, rules string) error {
 	cmd := exec.CommandContext(ctx, "nsenter", "--net=/proc/self/fd/3", "nft", "--file", "-")
 	cmd.ExtraFiles = []*os.File{ns}

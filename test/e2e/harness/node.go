@@ -11,20 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ErrNotNode tells that a pod's processes are out of reach: they run on another
-// machine, or are not ours to signal.
+// ErrNotNode means that something on the node cannot be reached: it is on another machine, or this
+// process does not run as root.
 var ErrNotNode = errors.New("it needs to run as root on the node itself")
 
-// Signal every process of a pod's containers, of those named or of all. Only
-// processes whose control group is one of these containers are touched. It
-// returns how many there were.
+// Signal sends a signal to every process of a pod's containers, of the named ones or of all. It
+// touches only processes whose control group is one of these containers, and returns their number.
 func Signal(pod *unstructured.Unstructured, sig syscall.Signal, containers ...string) (int, error) {
 	ids := containerIDs(pod, containers)
 	if pod == nil || len(ids) == 0 {
 		return 0, errors.New("cannot signal a pod that has no containers")
 	}
 	seen := map[int]bool{}
-	// A process may make another one while it is looked for.
+	// A process may start another one during the search.
 	for {
 		found := 0
 		for _, pid := range processIDs() {
@@ -46,15 +45,15 @@ func Signal(pod *unstructured.Unstructured, sig syscall.Signal, containers ...st
 	}
 }
 
-// signal a process that is still the one that was found.
+// signal sends a signal to a process, if it still belongs to the container.
 func signal(pid int, sig syscall.Signal, podUID string, ids []string) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {
-		// It has ended, which is no error.
+		// The process has ended, which is no error.
 		return nil
 	}
-	defer p.Release() //nolint:errcheck // There is nothing to do about it.
-	// From here on p is this process and no later one of the same number.
+	defer p.Release() //nolint:errcheck // The process has ended or was signalled, whatever the result.
+	// From here on p is this process and not a later one of the same number.
 	if !inContainer(pid, podUID, ids) {
 		return nil
 	}
@@ -68,8 +67,8 @@ func signal(pid int, sig syscall.Signal, podUID string, ids []string) error {
 	return nil
 }
 
-// containerIDs of a pod without the runtime's name, of all its containers or of
-// those named.
+// containerIDs returns the IDs of a pod's containers without the prefix of the runtime, of the
+// named ones or of all.
 func containerIDs(pod *unstructured.Unstructured, names []string) []string {
 	if pod == nil {
 		return nil
@@ -80,7 +79,7 @@ func containerIDs(pod *unstructured.Unstructured, names []string) []string {
 	}
 	var out []string
 	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
-		// What cannot be read is no container.
+		// A status that cannot be read counts as no container.
 		statuses, _ := List(pod, "status", list)
 		for _, s := range statuses {
 			name, _ := s["name"].(string)
@@ -113,9 +112,9 @@ func inContainer(pid int, podUID string, ids []string) bool {
 	return err == nil && ofContainer(string(raw), podUID, ids)
 }
 
-// ofContainer tells whether a process' control groups are those of a pod's
-// container: the kubelet names them by both. With systemd as their driver it
-// writes the pod's with underscores.
+// ofContainer reports whether control groups of a process are those of a pod's container. The
+// kubelet puts the IDs of both into the name, that of the pod with underscores if its driver is
+// systemd.
 func ofContainer(cgroups, podUID string, ids []string) bool {
 	for line := range strings.Lines(cgroups) {
 		path := strings.TrimSpace(line)

@@ -12,9 +12,9 @@ import (
 // SystemNamespace is where Crossplane and its packages run.
 const SystemNamespace = "crossplane-system"
 
-// WithoutCrossplane does something while Crossplane and its packages are scaled to zero, and
-// returns once they are to be as they were, also after an interrupt: all claims of the cluster
-// depend on them.
+// WithoutCrossplane calls do while Crossplane and its packages are scaled to zero. It scales them
+// back before it returns, also after an interrupt, because all claims of the cluster depend on
+// them. It does not wait until they run.
 func (c *Cluster) WithoutCrossplane(ctx context.Context, within time.Duration, do func(deployments []appsv1.Deployment) error) error {
 	l, err := c.Kube.AppsV1().Deployments(SystemNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *Cluster) WithoutCrossplane(ctx context.Context, within time.Duration, d
 		}
 	}()
 	err = Await(ctx, within, "Crossplane's pods to be gone", func(ctx context.Context) (bool, error) {
-		// Again and again: a Crossplane that ends still scales its functions up.
+		// Repeat it: a Crossplane that is shutting down still scales its functions up.
 		for i := range l.Items {
 			if err := c.scaleSystem(ctx, l.Items[i].Name, 0); err != nil {
 				return false, err
@@ -47,7 +47,7 @@ func (c *Cluster) WithoutCrossplane(ctx context.Context, within time.Duration, d
 	return do(l.Items)
 }
 
-// AwaitCrossplane until each of its Deployments has a ready pod.
+// AwaitCrossplane waits until each Deployment of SystemNamespace has a ready pod.
 func (c *Cluster) AwaitCrossplane(ctx context.Context, within time.Duration) error {
 	return Await(ctx, within, "Crossplane to be back", func(ctx context.Context) (bool, error) {
 		l, err := c.Kube.AppsV1().Deployments(SystemNamespace).List(ctx, metav1.ListOptions{})

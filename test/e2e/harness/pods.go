@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// PodReady tells whether a pod takes requests.
+// PodReady reports whether a pod is ready and not being deleted.
 func PodReady(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -22,16 +22,16 @@ func PodReady(p *corev1.Pod) bool {
 	return false
 }
 
-// warnings of the API server.
+// warnings collects the warnings of the API server.
 type warnings struct{ texts []string }
 
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// Restricted asks the API server whether a pod like this one is of the
-// restricted pod security standard. Nothing is stored.
+// Restricted returns an error unless the API server admits such a pod under the restricted pod
+// security standard. The pod is not stored.
 func (c *Cluster) Restricted(ctx context.Context, spec corev1.PodSpec) error {
-	// A namespace's labels decide, so a pod is tried where they say restricted.
-	// Warnings name every violation; this one's own namespace is left as it is.
+	// The labels of the namespace decide, so the pod is created as a dry run in a new one that
+	// enforces restricted, and its own namespace stays as it is.
 	spec = *spec.DeepCopy()
 	spec.NodeName, spec.ServiceAccountName, spec.PriorityClassName, spec.Priority = "", "", "", nil
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "tried"}, Spec: spec}
@@ -43,7 +43,8 @@ func (c *Cluster) Restricted(ctx context.Context, spec corev1.PodSpec) error {
 	defer func() {
 		_ = c.Kube.CoreV1().Namespaces().Delete(context.WithoutCancel(ctx), ns, metav1.DeleteOptions{})
 	}()
-	// Admission wants the namespace's ServiceAccount, which comes a moment later.
+	// Admission requires a ServiceAccount, and the namespace's default one is created a moment
+	// later.
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "tried"}}
 	if _, err := c.Kube.CoreV1().ServiceAccounts(ns).Create(ctx, sa, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("cannot create a ServiceAccount: %w", err)
@@ -55,8 +56,8 @@ func (c *Cluster) Restricted(ctx context.Context, spec corev1.PodSpec) error {
 	return nil
 }
 
-// AuditRestricted asks the API server whether all that runs in a namespace is
-// of the restricted standard, and whether it is enforced there.
+// AuditRestricted returns an error unless a namespace enforces the restricted pod security standard
+// and all pods in it comply.
 func (c *Cluster) AuditRestricted(ctx context.Context, namespace string) error {
 	const label = "pod-security.kubernetes.io/enforce"
 	ns, err := c.Get(ctx, "Namespace", "", namespace)
@@ -66,9 +67,8 @@ func (c *Cluster) AuditRestricted(ctx context.Context, namespace string) error {
 	if l := ns.GetLabels()[label]; l != "restricted" {
 		return fmt.Errorf("namespace %s enforces %q, not restricted", namespace, l)
 	}
-	// The API server checks what runs whenever the label changes: once to
-	// something weaker and back, both without storing it, would not. A changed
-	// version of the standard does.
+	// The API server checks the running pods only when the labels change. Two dry runs, to a weaker
+	// standard and back, would not trigger that, but another version of the standard does.
 	w := &warnings{}
 	cfg := rest.CopyConfig(c.Config)
 	cfg.WarningHandler = w
@@ -86,7 +86,7 @@ func (c *Cluster) AuditRestricted(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// WritableRoots names the containers whose root file system can be written.
+// WritableRoots returns the containers whose root file system is writable, as "object/container".
 func WritableRoots(u *unstructured.Unstructured) []string {
 	var out []string
 	for _, c := range Containers(u) {

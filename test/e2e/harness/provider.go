@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/e2e-framework/klient/wait"
 )
 
-// KillProvider kills all of its pods at once, and waits until others are ready.
+// KillProvider kills all pods of the provider at once, and waits until as many new ones are ready.
 func (c *Cluster) KillProvider(ctx context.Context, within time.Duration) error {
 	const namespace, label = "crossplane-system", "pkg.crossplane.io/provider"
 	list := metav1.ListOptions{LabelSelector: label}

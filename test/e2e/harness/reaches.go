@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Reaches says whether a connection from a container to a port of a host is accepted
-// within 3 seconds. The container's image has to have bash. That the container cannot be
-// asked is an error, never a "no".
+// Reaches reports whether a connection from a container to a port of a host is accepted within 3
+// seconds. The image of the container needs bash. If the command cannot be run in the container,
+// that is an error and never a false.
 func (c *Cluster) Reaches(ctx context.Context, namespace, pod, container, host string, port int) (bool, error) {
 	try := fmt.Sprintf("timeout 3 bash -c '</dev/tcp/%s/%d' 2>/dev/null && echo yes || echo no", host, port)
 	out, err := c.Exec(ctx, namespace, pod, container, nil, "bash", "-c", try)
@@ -25,12 +25,12 @@ func (c *Cluster) Reaches(ctx context.Context, namespace, pod, container, host s
 	}
 }
 
-// Reaches says whether a connection from the client to a port of a host is accepted.
+// Reaches reports whether a connection from the client to a port of a host is accepted.
 func (c *Client) Reaches(ctx context.Context, host string, port int) (bool, error) {
 	return c.cluster.Reaches(ctx, c.namespace, ClientPod, "client", host, port)
 }
 
-// APIServer is the address of the API server that pods know, of its port 443.
+// APIServer returns the IP address at which pods reach the API server, on port 443.
 func (c *Cluster) APIServer(ctx context.Context) (string, error) {
 	s, err := c.Get(ctx, "Service", "default", "kubernetes")
 	if err != nil {

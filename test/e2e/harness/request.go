@@ -15,15 +15,15 @@ var connectionScript string
 //go:embed request.py
 var requestScript string
 
-// TLS by which a host is asked.
+// TLS are the settings of a TLS connection.
 type TLS struct {
-	// CA is the authority that is trusted, as PEM.
+	// CA is the certificate authority that is trusted, as PEM.
 	CA string `json:"ca"`
-	// Name that is asked for, and that the certificate has to bear.
+	// Name is the server name that the client sends, and that the certificate has to contain.
 	Name string `json:"name"`
 }
 
-// Request over HTTP.
+// Request is a request over HTTP, or over HTTPS if TLS is set.
 type Request struct {
 	Host    string            `json:"host"`
 	Port    int               `json:"port"`
@@ -34,14 +34,13 @@ type Request struct {
 	Body    string            `json:"body,omitempty"`
 }
 
-// Answer to a Request.
+// Answer is the answer to a Request.
 type Answer struct {
 	Status int    `json:"status"`
 	Body   string `json:"body"`
 }
 
-// Do makes one request inside a container that has Python. An answer of any
-// status is no error.
+// Do makes one request inside a container that has Python. An answer of any status is no error.
 func (c *Cluster) Do(ctx context.Context, namespace, pod, container string, r Request) (Answer, error) {
 	ask, err := json.Marshal(r)
 	if err != nil {

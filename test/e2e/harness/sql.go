@@ -12,23 +12,24 @@ import (
 //go:embed sql.py
 var sqlScript string
 
-// Login to a database, the way an application does.
+// Login is how an application connects to a database.
 type Login struct {
-	// URI, and Settings beside it or in its place, as libpq names them.
+	// URI and Settings are the connection parameters of libpq. Either may be left out.
 	URI      string            `json:"uri,omitempty"`
 	Settings map[string]string `json:"settings"`
 
-	// CA is the text of the certificate that the server's has to come from.
+	// CA is the certificate, as PEM, of the authority that must have issued the server's
+	// certificate.
 	CA string `json:"ca,omitempty"`
 }
 
-// RefusedError is that of a database that was reached, and said no.
+// RefusedError is the error that a database answered, in contrast to one that could not be reached.
 type RefusedError string
 
 func (r RefusedError) Error() string { return string(r) }
 
-// SQL runs one statement on a connection of its own. Values of a row are joined
-// by |, rows by line ends.
+// SQL runs one statement on a connection of its own. It returns the values of a row joined by |,
+// and the rows joined by line ends.
 func (c *Client) SQL(ctx context.Context, l Login, statement string) (string, error) {
 	ask, err := json.Marshal(struct {
 		Login
@@ -40,7 +41,7 @@ func (c *Client) SQL(ctx context.Context, l Login, statement string) (string, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	// By standard input, so that the password shows in no list of processes.
+	// The password is passed by standard input, so that it shows in no list of processes.
 	out, err := c.cluster.Exec(ctx, c.namespace, ClientPod, "client", strings.NewReader(string(ask)), "python3", "-c", sqlScript)
 	if err != nil {
 		return "", err

@@ -19,29 +19,28 @@ import (
 	toolswatch "k8s.io/client-go/tools/watch"
 )
 
-// Version of an object, as it came by watch.
+// Version is an object as a watch delivered it.
 type Version struct {
-	// At is when this process saw it.
+	// At is when this process received it.
 	At time.Time
-	// Object as it was; as it was last, when Deleted.
+	// Object is the object, in its last state if it was Deleted.
 	Object  *unstructured.Unstructured
 	Deleted bool
 }
 
-// Revision is the resourceVersion: of two versions, whatever their kinds, the
-// one with the smaller revision came first.
+// Revision returns the resourceVersion: of two versions, whatever their kinds, the one with the
+// smaller revision came first.
 func (v Version) Revision() string { return v.Object.GetResourceVersion() }
 
-// Key names an object in a World.
+// Key identifies an object in a World.
 type Key struct{ Kind, Name string }
 
 func (k Key) String() string { return k.Kind + " " + k.Name }
 
-// KeyOf an object.
+// KeyOf returns the key of an object.
 func KeyOf(u *unstructured.Unstructured) Key { return Key{u.GetKind(), u.GetName()} }
 
-// World is all that is seen of a namespace by watching it: what is there, and
-// every version that there ever was.
+// World holds every version of the objects in a namespace since the watch began.
 type World struct {
 	Namespace string
 
@@ -52,8 +51,8 @@ type World struct {
 	stop    context.CancelFunc
 }
 
-// Watch a namespace until ctx ends or Stop is called. What it sees begins before
-// Watch returns.
+// Watch watches a namespace until ctx ends or Stop is called. The present objects are in the World
+// when Watch returns.
 func (c *Cluster) Watch(ctx context.Context, namespace string) (*World, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &World{Namespace: namespace, changed: make(chan struct{}), history: map[Key][]Version{}, stop: cancel}
@@ -69,10 +68,10 @@ func (c *Cluster) Watch(ctx context.Context, namespace string) (*World, error) {
 	return w, nil
 }
 
-// Stop watching.
+// Stop ends the watch.
 func (w *World) Stop() { w.stop() }
 
-// watcher adapts a client to what RetryWatcher starts again and again.
+// watcher adapts a client to RetryWatcher, which restarts watches.
 type watcher func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 
 func (f watcher) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
@@ -88,7 +87,7 @@ func (w *World) watch(ctx context.Context, c *Cluster, kind string, gvr schema.G
 	go func() {
 		for ctx.Err() == nil {
 			err := w.follow(events, kind)
-			// Where a definition is changed, the API server forgets what was before.
+			// When a definition changes, the API server drops the history of its kind.
 			if kerrors.IsResourceExpired(err) || kerrors.IsGone(err) {
 				events, err = w.begin(ctx, client, kind)
 			}
@@ -101,7 +100,7 @@ func (w *World) watch(ctx context.Context, c *Cluster, kind string, gvr schema.G
 	return nil
 }
 
-// begin to watch objects of a kind from what there is now.
+// begin lists the objects of a kind, records what has changed, and starts to watch from there.
 func (w *World) begin(ctx context.Context, client dynamic.ResourceInterface, kind string) (<-chan watch.Event, error) {
 	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -127,7 +126,7 @@ func (w *World) begin(ctx context.Context, client dynamic.ResourceInterface, kin
 	return rw.ResultChan(), nil
 }
 
-// follow events until they end, which is an error.
+// follow records events until the watch ends, which is always an error.
 func (w *World) follow(events <-chan watch.Event, kind string) error {
 	for e := range events {
 		switch e.Type {
@@ -144,8 +143,8 @@ func (w *World) follow(events <-chan watch.Event, kind string) error {
 }
 
 func (w *World) add(kind string, u *unstructured.Unstructured, deleted bool) {
-	// Patroni changes its pods every few seconds, and who set which field when
-	// is most of what there is to keep.
+	// Managed fields are most of what would be stored, and Patroni changes its pods every few
+	// seconds.
 	u.SetManagedFields(nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,13 +162,13 @@ func (w *World) fail(err error) {
 	w.wake()
 }
 
-// wake all that wait. The lock is held.
+// wake wakes all waiting calls. The caller holds the lock.
 func (w *World) wake() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// Get an object that is there now, or nil.
+// Get returns an object that exists now, or nil.
 func (w *World) Get(kind, name string) *unstructured.Unstructured {
 	h := w.History(kind, name)
 	if len(h) == 0 || h[len(h)-1].Deleted {
@@ -178,10 +177,10 @@ func (w *World) Get(kind, name string) *unstructured.Unstructured {
 	return h[len(h)-1].Object
 }
 
-// Claim that is there now.
+// Claim returns a claim that exists now, or the zero Claim.
 func (w *World) Claim(kind, name string) Claim { return ClaimOf(w.Get(kind, name)) }
 
-// List the objects of a kind that are there now, by name.
+// List returns the objects of a kind that exist now, by name.
 func (w *World) List(kind string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, k := range w.Keys() {
@@ -195,14 +194,14 @@ func (w *World) List(kind string) []*unstructured.Unstructured {
 	return out
 }
 
-// History of an object, oldest first.
+// History returns all versions of an object, oldest first.
 func (w *World) History(kind, name string) []Version {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.history[Key{kind, name}])
 }
 
-// Keys of all that was ever seen, sorted.
+// Keys returns the keys of all objects that were ever in the namespace, sorted.
 func (w *World) Keys() []Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -211,8 +210,8 @@ func (w *World) Keys() []Key {
 	})
 }
 
-// Await an event after which done is true. done also says what there is
-// instead, for the error.
+// Await waits until done returns true, and calls it again with each event. The second result of
+// done describes the present state, for the error.
 func (w *World) Await(ctx context.Context, within time.Duration, what string, done func() (ok bool, instead string)) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -235,8 +234,8 @@ func (w *World) Await(ctx context.Context, within time.Duration, what string, do
 	}
 }
 
-// Hold returns an error when something is not true, or does not stay so. is also
-// says what there is instead.
+// Hold returns an error if something is false at any time during the given duration. The second
+// result of is describes the present state, for the error.
 func (w *World) Hold(ctx context.Context, during time.Duration, what string, is func() (ok bool, instead string)) error {
 	ctx, cancel := context.WithTimeout(ctx, during)
 	defer cancel()
@@ -261,8 +260,8 @@ func (w *World) Hold(ctx context.Context, during time.Duration, what string, is 
 	}
 }
 
-// AwaitSeen waits until an object as it was returned by a change is seen here:
-// before that, what is said of it may be about an older one.
+// AwaitSeen waits until this World contains an object that a change has returned, or a newer one.
+// Before that, its checks could be about an older state.
 func (w *World) AwaitSeen(ctx context.Context, u *unstructured.Unstructured) error {
 	const within = 10 * time.Second
 	return w.Await(ctx, within, u.GetKind()+" "+u.GetName()+" to be seen changed", func() (bool, string) {
@@ -271,7 +270,7 @@ func (w *World) AwaitSeen(ctx context.Context, u *unstructured.Unstructured) err
 	})
 }
 
-// AwaitReady waits until a claim is Ready as it is now.
+// AwaitReady waits until a claim is Ready at its current generation.
 func (w *World) AwaitReady(ctx context.Context, within time.Duration, kind, name string) error {
 	return w.Await(ctx, within, kind+" "+name+" to be Ready", func() (bool, string) {
 		c := w.Claim(kind, name)
@@ -279,7 +278,7 @@ func (w *World) AwaitReady(ctx context.Context, within time.Duration, kind, name
 	})
 }
 
-// AwaitGone waits until an object is no more.
+// AwaitGone waits until an object does not exist any more.
 func (w *World) AwaitGone(ctx context.Context, within time.Duration, kind, name string) error {
 	return w.Await(ctx, within, kind+" "+name+" to be gone", func() (bool, string) {
 		return w.Get(kind, name) == nil, "it is still there"

@@ -1,4 +1,4 @@
-// Package manifests embeds what the end-to-end tests apply: one folder a
+// Package manifests embeds the manifests that the end-to-end tests apply, in one folder for each
 // subject.
 package manifests
 
@@ -15,8 +15,8 @@ import (
 //go:embed */*.yaml
 var files embed.FS
 
-// Read the only object of a file like shop/store.yaml. ${NAME} in it becomes the
-// value of that name.
+// Read returns the only object of a file such as shop/store.yaml. ${NAME} in the file is replaced
+// by the value of that name.
 func Read(file string, values map[string]string) (*unstructured.Unstructured, error) {
 	us, err := ReadAll(file, values)
 	if err != nil {
@@ -28,7 +28,7 @@ func Read(file string, values map[string]string) (*unstructured.Unstructured, er
 	return us[0], nil
 }
 
-// ReadAll objects of a file, in their order.
+// ReadAll returns all objects of a file, in their order.
 func ReadAll(file string, values map[string]string) ([]*unstructured.Unstructured, error) {
 	raw, err := files.ReadFile(file)
 	if err != nil {

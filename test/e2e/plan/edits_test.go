@@ -90,7 +90,7 @@ func shop() types.Feature {
 	return f.Feature()
 }
 
-// spec with a field of another value, or, for nil, without it.
+// spec returns a patch that sets a field of the spec, or removes it if value is nil.
 func spec(field string, value any) harness.Patch {
 	return harness.Patch{"spec": harness.Patch{field: value}}
 }
@@ -107,5 +107,6 @@ func parameter(name, value string) harness.Patch {
 	return spec("parameters", harness.Patch{name: value})
 }
 
-// registry is an image of the cluster's registry, whose name is known once the suite runs.
+// registry is an image without the name of the cluster's registry, which is known only once the
+// suite runs.
 type registry string

@@ -23,7 +23,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// Namespaces of faults.
+// Namespaces of the faults.
 const (
 	faultsNamespace  = "e2e-plan-faults"
 	quotaNamespace   = "e2e-plan-quota"
@@ -33,19 +33,20 @@ const (
 // explained is how long an explanation may take.
 const explained = time.Second
 
-// explainedAfter is how long the cluster itself may take to notice a fault.
+// explainedAfter is how long the cluster itself may take until a fault shows.
 const explainedAfter = 3 * time.Minute
 
-// fault that keeps an object from being ready, and what its explanation must say of it.
+// fault is an object that something keeps from being ready, and what the explanation must contain.
 type fault struct {
 	kind, namespace, name string
-	// object and says are of the cause.
+	// object is the prefix of the object that the explanation must name as the cause, and says a
+	// text of its message.
 	object, says string
 }
 
 func (f fault) String() string { return f.kind + " " + f.name }
 
-// faults of what is in faults.yaml.
+// faults are the faults in faults.yaml.
 var faults = []fault{
 	{"WebApp", faultsNamespace, "taken", "WebApp taken", "ServiceAccount taken-web exists already and is not part of this claim"},
 	{"WebApp", quotaNamespace, "services", "WebApp services", "exceeded quota: services"},
@@ -70,7 +71,7 @@ func explains() types.Feature {
 		Feature()
 }
 
-// explainsFaults makes all faults at once.
+// explainsFaults creates all faults at once.
 func explainsFaults(ctx context.Context, n notes) error {
 	all := slices.Clone(faults)
 	for _, namespace := range []string{quotaNamespace, limitedNamespace} {
@@ -99,7 +100,7 @@ func explainsFaults(ctx context.Context, n notes) error {
 		}
 		all = append(all, fault{"WebApp", faultsNamespace, c.Name, object, c.Says})
 	}
-	// What the API server refuses is tried again and again.
+	// Objects that the API server refuses are retried, which must not open a circuit breaker.
 	refused, err := cluster.Watch(ctx, quotaNamespace)
 	if err != nil {
 		return err
@@ -125,7 +126,7 @@ func explainsFaults(ctx context.Context, n notes) error {
 		}
 		named++
 	}
-	// Again, once the cluster is not busy with making them.
+	// Measure once the cluster is no longer busy with the creation of the faults.
 	for _, f := range all {
 		took, err := f.took(ctx)
 		slowest = max(slowest, took)
@@ -141,7 +142,7 @@ func explainsFaults(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// roomForFaults makes their namespace, whichever check comes first.
+// roomForFaults creates the namespace of the faults unless an earlier check has.
 func roomForFaults(ctx context.Context) error {
 	if ns, err := cluster.Get(ctx, "Namespace", "", faultsNamespace); err != nil || ns != nil {
 		return err
@@ -164,7 +165,7 @@ func (f fault) isExplained(ctx context.Context) error {
 	})
 }
 
-// took is how long an explanation of the fault takes.
+// took returns how long an explanation of the fault takes.
 func (f fault) took(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	_, err := explanation(ctx, f)
@@ -175,7 +176,8 @@ func (f fault) took(ctx context.Context) (time.Duration, error) {
 	return took, err
 }
 
-// isNamedBy tells whether a cause names the fault, and what to set where the claim names that too.
+// isNamedBy reports whether a cause contains the text of the fault. What to set, if the text names
+// it, may be among the proposals of the cause instead of in its message.
 func (f fault) isNamedBy(c *explain.Cause) bool {
 	text := c.Message + "\n" + strings.Join(c.Do, "\n")
 	for part := range strings.SplitSeq(f.says, ": set ") {
@@ -186,7 +188,7 @@ func (f fault) isNamedBy(c *explain.Cause) bool {
 	return true
 }
 
-// explanation of a fault, as the command makes it.
+// explanation explains a fault as the command does.
 func explanation(ctx context.Context, f fault) (*explain.Explanation, error) {
 	live, err := state.NewLive(cluster.Config)
 	if err != nil {
@@ -205,7 +207,8 @@ func explanation(ctx context.Context, f fault) (*explain.Explanation, error) {
 	return &e, nil
 }
 
-// explainsOutage scales Crossplane and its packages to zero, and makes what depends on them.
+// explainsOutage scales Crossplane and its packages to zero, and creates objects that depend on
+// them.
 func explainsOutage(ctx context.Context, n notes) error {
 	if err := roomForFaults(ctx); err != nil {
 		return err

@@ -20,15 +20,15 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
-// Bounds of waiting.
+// Timeouts.
 const (
 	started = 5 * time.Minute
-	// settled is for how long nothing happens once an edit has had its effect: longer than
-	// instance managers take to notice that a server has to restart.
+	// settled is how long nothing must happen once an edit has had its effect. It is longer than
+	// instance managers take to notice that a server needs a restart.
 	settled = 12 * time.Second
 )
 
-// ground is a claim that is edited, and what is known of it.
+// ground is a claim that is edited, with a watch of its namespace.
 type ground struct {
 	namespace, file, kind, name string
 
@@ -64,7 +64,8 @@ func (g *ground) ready(ctx context.Context) error {
 	return g.rests(ctx)
 }
 
-// rests once the claim is Ready and stays so, all pods being ready.
+// rests waits until the claim is Ready, or Hibernated, with all pods ready, and stays so for
+// settled.
 func (g *ground) rests(ctx context.Context) error {
 	for {
 		err := g.world.Await(ctx, started, g.kind+" "+g.name+" to rest", g.isAtRest)
@@ -102,7 +103,7 @@ func ready(pod *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(list, func(c map[string]any) bool { return c["type"] == "Ready" && c["status"] == "True" })
 }
 
-// plans of the claim, with the rights of whoever runs the suite.
+// plan plans the claim with the rights of the user who runs the suite.
 func (g *ground) plan(ctx context.Context, claim *unstructured.Unstructured) (*plan.Claim, error) {
 	live, err := state.NewLive(cluster.Config)
 	if err != nil {
@@ -117,7 +118,7 @@ func (g *ground) plan(ctx context.Context, claim *unstructured.Unstructured) (*p
 	return p.Plan(ctx, claim)
 }
 
-// isUnchanged plans the claim as it is: nothing changes, and nothing differs.
+// isUnchanged checks that a plan of the unchanged claim contains no changes and no drift.
 func (g *ground) isUnchanged(ctx context.Context, _ notes) error {
 	if err := g.ready(ctx); err != nil {
 		return err
@@ -134,7 +135,7 @@ func (g *ground) isUnchanged(ctx context.Context, _ notes) error {
 	return nil
 }
 
-// asFile is a claim as a file has it: without what the cluster adds.
+// asFile returns a claim as it would be in a file: without what the cluster adds.
 func asFile(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	u := claim.DeepCopy()
 	delete(u.Object, "status")
@@ -143,7 +144,7 @@ func asFile(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// comesTrue is the check that an edit does what its plan says.
+// comesTrue returns a check that an edit does what its plan says.
 func (g *ground) comesTrue(p harness.Patch) check {
 	return func(ctx context.Context, n notes) error {
 		if err := g.ready(ctx); err != nil {
@@ -199,8 +200,8 @@ func words(set map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
-// compare what was said with what happened: nothing may happen that was not said, and what
-// was said for certain has to happen.
+// compare compares a plan with what happened: everything that happened must be planned, and
+// everything that was planned with certainty must have happened.
 func compare(planned *plan.Claim, happened map[string]int) error {
 	said := saidOf(planned)
 	var errs []error
@@ -226,15 +227,16 @@ func saidOf(planned *plan.Claim) map[string]int { return claimed(planned, false)
 
 func unknownOf(planned *plan.Claim) map[string]int { return claimed(planned, true) }
 
-// claimed is what the effects of a plan amount to, in the words of look: how many pods of
-// which workloads end, which servers' primary changes, which volumes grow.
+// claimed returns what the effects of a plan amount to, in the terms of look: how many pods of
+// which workloads end, which primaries change, which volumes grow. unknown selects the effects that
+// the plan is not certain of.
 func claimed(planned *plan.Claim, unknown bool) map[string]int {
 	out := map[string]int{}
 	for _, e := range planned.Effects {
 		if e.Unknown != unknown {
 			continue
 		}
-		// The ConfigMap of the servers has their StatefulSet's name.
+		// The servers' ConfigMap has the same name as their StatefulSet.
 		workload := strings.Replace(e.Object.String(), "ConfigMap ", "StatefulSet ", 1)
 		switch {
 		case e.Verb == plan.SwitchesOver:
@@ -248,7 +250,7 @@ func claimed(planned *plan.Claim, unknown bool) map[string]int {
 	return out
 }
 
-// withRegistry completes the images of a patch.
+// withRegistry completes the images in a patch.
 func withRegistry(v any) any {
 	switch x := v.(type) {
 	case registry:

@@ -10,15 +10,17 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// seen is what runs at a time.
+// seen is what runs at one time.
 type seen struct {
-	// pods of each workload, by their UIDs, and when what they run was started.
+	// pods are the pods of each workload by UID, each with a text that changes when its containers
+	// or its PostgreSQL server restart.
 	pods map[string]map[string]string
-	// primaries of each set of servers, and sizes of volumes by their names.
+	// primaries are the primaries of each StatefulSet of servers, and volumes the sizes of volumes,
+	// by name.
 	primaries, volumes map[string]string
 }
 
-// look at the pods of the claim.
+// look reads the present state of the claim's pods and volumes.
 func (g *ground) look(ctx context.Context) (*seen, error) {
 	s := &seen{pods: map[string]map[string]string{}, primaries: map[string]string{}, volumes: map[string]string{}}
 	for _, p := range g.world.List("Pod") {
@@ -28,7 +30,7 @@ func (g *ground) look(ctx context.Context) (*seen, error) {
 		}
 		began := harness.Field(p, "status", "containerStatuses")
 		if strings.HasPrefix(workload, "StatefulSet") && p.GetLabels()["app.kubernetes.io/component"] == "postgresql" {
-			// A server restarts in its container.
+			// A PostgreSQL server may restart without its container.
 			var err error
 			if began, err = cluster.Exec(ctx, g.namespace, p.GetName(), "postgresql", nil, "psql", "-h", "/var/run/postgresql", "-U", "postgres", "-Atc", "SELECT pg_postmaster_start_time()"); err != nil {
 				return nil, err
@@ -62,7 +64,7 @@ func restarts(pod map[string]any) string {
 	return strings.Join(out, ",")
 }
 
-// workloadOf a pod, or "" for that of a Job.
+// workloadOf returns the workload of a pod, or "" for the pod of a Job.
 func workloadOf(labels map[string]string, generateName, name string) string {
 	switch {
 	case labels["batch.kubernetes.io/job-name"] != "" || generateName == "":
@@ -75,7 +77,7 @@ func workloadOf(labels map[string]string, generateName, name string) string {
 	return ""
 }
 
-// until tells what happened from one time to another, and how often.
+// until returns what happened between two states, and how often.
 func (s *seen) until(after *seen) map[string]int {
 	out := map[string]int{}
 	for workload, pods := range s.pods {

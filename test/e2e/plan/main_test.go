@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package plan tests that plans come true: claims are edited, and what the edit did to what
-// runs is compared with what its plan had said.
+// Package plan tests that plans come true: it edits claims and compares the effects with those that
+// the plan of the edit announced.
 package plan
 
 import (
@@ -22,8 +22,7 @@ type (
 
 func TestMain(m *testing.M) { tests.Main(m) }
 
-// TestPlan lists the checks in their order. Without -full only those are made that are
-// quick.
+// TestPlan: the checks pass in their order. Without -full only the quick ones run.
 func TestPlan(t *testing.T) {
 	tests.Test(t, explains(), upgrades(), inWaves(), webApp(), database(), shop())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// isRejected is the check that a plan shows what the API server refuses of an edit: here a
-// quota without Ingresses does.
+// isRejected returns a check that a plan shows which objects of an edit the API server would
+// refuse: here a quota that permits no Ingresses is exceeded.
 func (g *ground) isRejected(p harness.Patch) check {
 	return func(ctx context.Context, n notes) (err error) {
 		if err := g.ready(ctx); err != nil {
@@ -36,7 +36,7 @@ func (g *ground) isRejected(p harness.Patch) check {
 			return err
 		}
 		var got *plan.Claim
-		// The quota counts once its controller has seen it.
+		// The quota is enforced once its controller has observed it.
 		err = g.world.Await(ctx, started, "the quota to be enforced", func() (bool, string) {
 			if got, err = g.plan(ctx, asFile(edited)); err != nil {
 				return false, err.Error()

@@ -18,7 +18,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// upgradeNamespace is where a database waits for its window.
+// upgradeNamespace is the namespace of a database that waits for its window.
 const upgradeNamespace = "e2e-plan-upgrade"
 
 func upgrades() types.Feature {
@@ -30,11 +30,11 @@ func upgrades() types.Feature {
 		Feature()
 }
 
-// settingsName of the EnvironmentConfig that all claims of the cluster read.
+// settingsName is the name of the EnvironmentConfig that all claims of the cluster read.
 const settingsName = "storeplane"
 
-// withSettings does something with other settings of the installation, which have every claim of
-// the cluster wait, and puts back those that there were.
+// withSettings calls do with other settings of the installation, which make every claim of the
+// cluster wait, and restores the former settings.
 func withSettings(ctx context.Context, data map[string]any, do func() error) error {
 	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
 	if err != nil {
@@ -49,17 +49,18 @@ func withSettings(ctx context.Context, data map[string]any, do func() error) err
 		_, err := cluster.Create(ctx, u)
 		return err
 	}
-	// Without data they mean the defaults.
+	// Settings without data mean the defaults.
 	before := map[string]any{}
 	if was != nil {
 		before, _, _ = unstructured.NestedMap(was.Object, "data")
 	}
 	err = errors.Join(put(ctx, data), do())
-	// Also after an interrupt: all claims of the cluster depend on them.
+	// Restore also after an interrupt: all claims of the cluster depend on the settings.
 	return errors.Join(err, put(context.WithoutCancel(ctx), before))
 }
 
-// mirrored settings name another registry for Storeplane's images, and a window that is closed.
+// mirrored returns settings with another registry for Storeplane's images and with a window that is
+// closed.
 func mirrored() map[string]any {
 	window := map[string]any{"start": time.Now().UTC().Add(12 * time.Hour).Format("15:04"), "hours": int64(1)}
 	return map[string]any{
@@ -70,7 +71,7 @@ func mirrored() map[string]any {
 
 func mirror() string { return cluster.Registry + "/e2e-mirror" }
 
-// pods of the claim by name, and what each is.
+// uids returns the UIDs and numbers of restarts of the claim's pods, by name.
 func (g *ground) uids() map[string]string {
 	out := map[string]string{}
 	for _, p := range g.world.List("Pod") {
@@ -98,7 +99,7 @@ func conditions(u *unstructured.Unstructured) []map[string]any {
 	return list
 }
 
-// waitsForWindow changes the registry of Storeplane's images out of the window.
+// waitsForWindow changes the registry of Storeplane's images outside of the window.
 func (g *ground) waitsForWindow(ctx context.Context, n notes) error {
 	if err := g.ready(ctx); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (g *ground) waitsForWindow(ctx context.Context, n notes) error {
 		}
 		return g.isAtRest()
 	}
-	// Settings that pods might depend on, and this claim's do not: it is upgraded at once.
+	// Settings that pods could depend on, but not those of this claim: it is upgraded at once.
 	release := harness.Field(g.world.Get(g.kind, g.name), "status", "release")
 	unrelated := mirrored()
 	delete(unrelated, "imageRegistry")
@@ -141,7 +142,7 @@ func (g *ground) waitsForWindow(ctx context.Context, n notes) error {
 	return g.world.Hold(ctx, settled, "its pods stay once the settings are back", same)
 }
 
-// upgradesNow has the database run the images of the other registry, by its annotation.
+// upgradesNow makes the database run the images of the other registry, by an annotation.
 func (g *ground) upgradesNow(ctx context.Context, n notes) error {
 	if err := g.ready(ctx); err != nil {
 		return err
@@ -165,11 +166,11 @@ func (g *ground) upgradesNow(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	// Without a window the way back waits for nothing.
+	// Without a window the change back is applied at once.
 	return g.awaitOwnImages(ctx)
 }
 
-// runs tells whether all pods of the claim run images of a registry.
+// runs reports whether all pods of the claim run images of a registry, and the claim is at rest.
 func (g *ground) runs(registry string) (bool, string) {
 	for image := range g.images() {
 		if !strings.HasPrefix(image, registry+"/") {
@@ -179,7 +180,7 @@ func (g *ground) runs(registry string) (bool, string) {
 	return g.isAtRest()
 }
 
-// copyImages that the claim's pods run to another registry.
+// copyImages copies the images of the claim's pods to another registry.
 func (g *ground) copyImages(to string) error {
 	for image := range g.images() {
 		name := strings.Replace(image, cluster.Registry, to, 1)
@@ -190,7 +191,7 @@ func (g *ground) copyImages(to string) error {
 	return nil
 }
 
-// awaitOwnImages once the settings name no other registry.
+// awaitOwnImages waits until no pod runs an image of the other registry.
 func (g *ground) awaitOwnImages(ctx context.Context) error {
 	return g.world.Await(ctx, started, "all pods to run images of "+cluster.Registry, func() (bool, string) {
 		for image := range g.images() {
@@ -202,7 +203,7 @@ func (g *ground) awaitOwnImages(ctx context.Context) error {
 	})
 }
 
-// images that the claim's pods run.
+// images returns the images of the claim's pods.
 func (g *ground) images() map[string]bool {
 	out := map[string]bool{}
 	for _, p := range g.world.List("Pod") {

@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/e2e-framework/pkg/types"
 )
 
-// Namespaces of two databases: the first one's is selected by the first wave.
+// Namespaces of two databases. The first wave selects the first namespace.
 const (
 	canaryNamespace = "e2e-plan-canary"
 	otherNamespace  = "e2e-plan-wave"
 )
 
-// wavePause is between the two waves.
+// wavePause is the pause between the two waves.
 const wavePause = 15 * time.Second
 
 // fleet is two databases that are upgraded in waves.
@@ -34,7 +34,7 @@ func inWaves() types.Feature {
 		Feature()
 }
 
-// waved settings name a registry for Storeplane's images, and upgrade the canaries first.
+// waved returns settings with a registry for Storeplane's images that reach the canaries first.
 func waved(registry string) map[string]any {
 	return map[string]any{
 		"imageRegistry": registry,
@@ -49,7 +49,7 @@ func (f fleet) ready(ctx context.Context) error {
 	return errors.Join(f.canary.ready(ctx), f.other.ready(ctx))
 }
 
-// halts sets a registry that has no images.
+// halts sets a registry without images.
 func (f fleet) halts(ctx context.Context, n notes) error {
 	if err := f.ready(ctx); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (f fleet) halts(ctx context.Context, n notes) error {
 	return f.other.world.Hold(ctx, settled, "the other one runs as before once the settings are back", same)
 }
 
-// goesOn sets a registry that has all images.
+// goesOn sets a registry with all images.
 func (f fleet) goesOn(ctx context.Context, n notes) error {
 	if err := f.ready(ctx); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (f fleet) goesOn(ctx context.Context, n notes) error {
 			return err
 		}
 		upgraded := time.Now()
-		// It became Ready a moment before it was seen to be.
+		// The canary became Ready a moment before this was observed.
 		pause := wavePause - 2*time.Second
 		err = f.other.world.Hold(ctx, pause, "the other one runs as before while the wave pauses", func() (bool, string) {
 			return maps.Equal(before, f.other.uids()), fmt.Sprintf("the pods were %v, are %v", before, f.other.uids())

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/e2e-framework/klient/wait"
 )
 
-// storeIsSeen by somebody who buys a mug with a browser.
+// storeIsSeen buys a mug with a browser.
 func storeIsSeen(ctx context.Context, n notes) error {
 	if err := openStore(ctx); err != nil {
 		return err
@@ -34,7 +34,7 @@ func storeIsSeen(ctx context.Context, n notes) error {
 	return buy(t, n)
 }
 
-// buy a mug: each page is looked at, and kept as a picture.
+// buy buys a mug, and checks each page and saves a picture of it.
 func buy(t *tab, n notes) error {
 	if err := t.open("https://" + storeHost + "/"); err != nil {
 		return err
@@ -70,8 +70,8 @@ func buy(t *tab, n notes) error {
 	return nil
 }
 
-// startBrowser that finds the store at the ingress controller, and takes its
-// certificate and no other. It returns the address of its DevTools.
+// startBrowser starts a browser that finds the store at the ingress controller and accepts only its
+// certificate. It returns the address of the browser's DevTools.
 func startBrowser(ctx context.Context) (string, error) {
 	key, err := fingerprint(certificate)
 	if err != nil {
@@ -100,8 +100,8 @@ func startBrowser(ctx context.Context) (string, error) {
 	return fmt.Sprintf("127.0.0.1:%d", port), nil
 }
 
-// listens waits until the browser takes orders. It does so on its pod's own
-// loopback, where no probe comes, and says so in its log.
+// listens waits until the browser accepts commands. It listens on the loopback interface of its
+// pod, which no probe reaches, but its log shows it.
 func listens(ctx context.Context) error {
 	err := wait.For(func(ctx context.Context) (bool, error) {
 		logs, err := cluster.Logs(ctx, ingressNamespace)
@@ -113,7 +113,8 @@ func listens(ctx context.Context) error {
 	return nil
 }
 
-// fingerprint of a certificate's public key, as the browser wants it.
+// fingerprint returns the fingerprint of a certificate's public key in the form that the browser
+// takes.
 func fingerprint(cert string) (string, error) {
 	block, _ := pem.Decode([]byte(cert))
 	if block == nil {

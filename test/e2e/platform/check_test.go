@@ -11,20 +11,20 @@ import (
 
 type notes = suite.Notes
 
-// Bounds of waiting.
+// Timeouts.
 const (
-	// soon is for what takes a reconcile or two.
+	// soon is for what takes one or two reconciles.
 	soon = 45 * time.Second
-	// settled is for a running shop to take up a change.
+	// settled is for a change of a running EcommercePlatform.
 	settled = 4 * time.Minute
-	// started is for a shop to come up from nothing while the machine is busy.
+	// started is for an EcommercePlatform to start while the machine is busy.
 	started = 6 * time.Minute
 )
 
-// once is what was done for all checks of the run.
+// once records what was done for all checks of the run.
 var once = suite.Once{}
 
-// namespace of the suite's own.
+// namespace creates a namespace of the suite unless an earlier check has.
 func namespace(ctx context.Context, name string) error {
 	err := once.Do("cramped", func() error {
 		_, err := cluster.Cramp(ctx, suiteName)
@@ -36,5 +36,5 @@ func namespace(ctx context.Context, name string) error {
 	return once.Do("namespace "+name, func() error { return cluster.CreateNamespaceOf(ctx, suiteName, name) })
 }
 
-// skipped because of what a check needs.
+// skipped returns the error of a check that cannot run because something is missing.
 func skipped(needs error) error { return suite.SkippedError(needs.Error()) }

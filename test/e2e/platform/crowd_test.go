@@ -17,10 +17,10 @@ import (
 
 const (
 	crowdNamespace = suiteName + "-crowd"
-	// crowdSize is how many claims are filed at once.
+	// crowdSize is how many claims are applied at once.
 	crowdSize = 20
-	// crowded is how long they may take together: their databases are made on as
-	// many cores as there are.
+	// crowded is how long they may take together, given that all databases are initialized on the
+	// cores of one cluster.
 	crowded = 15 * time.Minute
 )
 
@@ -30,14 +30,14 @@ func crowd() types.Feature {
 		Feature()
 }
 
-// requests that were made, and how many of them by whom.
+// requests is a number of requests in all, and the numbers made by individual clients.
 type requests struct {
 	all float64
 	by  map[string]float64
 }
 
-// countRequests that the API server has answered, and how many of them a pod of
-// Crossplane's namespace made, where it says so.
+// countRequests returns how many requests the API server has answered, and how many the pods of
+// Crossplane and of the provider have made, as far as they serve metrics.
 func countRequests(ctx context.Context) (requests, error) {
 	m, err := cluster.APIServerMetrics(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func crowdComesUp(ctx context.Context, n notes) error {
 	return nil
 }
 
-// waited is how many seconds each claim took from its creation to Ready, sorted.
+// waited returns how many seconds each claim took from its creation until it was Ready, sorted.
 func waited(w *harness.World, names []string) []float64 {
 	var out []float64
 	for _, name := range names {

@@ -14,13 +14,13 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// tab of a browser, by its DevTools protocol.
+// tab is a tab of a browser, controlled by the DevTools protocol.
 type tab struct {
 	conn *websocket.Conn
 	last atomic.Int64
 }
 
-// openTab at the address of a browser's DevTools.
+// openTab opens a tab of the browser with this DevTools address.
 func openTab(ctx context.Context, address string) (*tab, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+address+"/json/new?about:blank", nil)
 	if err != nil {
@@ -37,7 +37,7 @@ func openTab(ctx context.Context, address string) (*tab, error) {
 	if err := json.NewDecoder(res.Body).Decode(&target); err != nil {
 		return nil, fmt.Errorf("cannot decode the browser's tab: %w", err)
 	}
-	conn, _, err := websocket.DefaultDialer.DialContext(ctx, target.URL, nil) //nolint:bodyclose // The connection is what there is to close.
+	conn, _, err := websocket.DefaultDialer.DialContext(ctx, target.URL, nil) //nolint:bodyclose // Closing the connection is enough.
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach the browser's tab: %w", err)
 	}
@@ -50,7 +50,7 @@ func openTab(ctx context.Context, address string) (*tab, error) {
 
 func (t *tab) close() { _ = t.conn.Close() }
 
-// message of the protocol: an answer when it has an id, else an event.
+// message is a message of the protocol: an answer if it has an ID, else an event.
 type message struct {
 	ID     int64           `json:"id"`
 	Method string          `json:"method"`
@@ -63,7 +63,7 @@ type message struct {
 // patient is how long a page may take.
 const patient = 30 * time.Second
 
-// read messages until one is wanted.
+// read reads messages until wanted returns true for one.
 func (t *tab) read(what string, wanted func(message) bool) (message, error) {
 	_ = t.conn.SetReadDeadline(time.Now().Add(patient))
 	for {
@@ -77,7 +77,7 @@ func (t *tab) read(what string, wanted func(message) bool) (message, error) {
 	}
 }
 
-// call a method, and read its answer.
+// call calls a method and reads its answer.
 func (t *tab) call(method string, params map[string]any, answer any) error {
 	id := t.last.Add(1)
 	if params == nil {
@@ -102,7 +102,7 @@ func (t *tab) call(method string, params map[string]any, answer any) error {
 	return nil
 }
 
-// open an address, and wait until it is loaded.
+// open opens an address and waits until the page is loaded.
 func (t *tab) open(url string) error {
 	var answer struct {
 		Error string `json:"errorText"`
@@ -121,7 +121,7 @@ func (t *tab) loaded() error {
 	return err
 }
 
-// eval an expression in the page.
+// eval evaluates an expression in the page and decodes the result into value.
 func (t *tab) eval(expression string, value any) error {
 	var answer struct {
 		Result struct {
@@ -146,8 +146,7 @@ func (t *tab) eval(expression string, value any) error {
 	return nil
 }
 
-// click with the mouse on what a selector names, and wait for the page that it
-// leads to.
+// click clicks on the element of a selector and waits for the page that it leads to.
 func (t *tab) click(selector string) error {
 	var at struct {
 		X float64 `json:"x"`
@@ -163,8 +162,8 @@ func (t *tab) click(selector string) error {
 		return fmt.Errorf("cannot find %s: %w", selector, err)
 	}
 	for _, what := range []string{"mousePressed", "mouseReleased"} {
-		// The answer to the release may come after the page's first events, so
-		// that is not waited for.
+		// The answer to the release may come after the first events of the page, so it is not
+		// waited for.
 		event := map[string]any{"type": what, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}
 		if err := t.conn.WriteJSON(map[string]any{"id": t.last.Add(1), "method": "Input.dispatchMouseEvent", "params": event}); err != nil {
 			return fmt.Errorf("cannot click on %s: %w", selector, err)
@@ -176,7 +175,7 @@ func (t *tab) click(selector string) error {
 	return nil
 }
 
-// picture of the page, as PNG.
+// picture returns a screenshot of the page as PNG.
 func (t *tab) picture() ([]byte, error) {
 	var answer struct {
 		Data string `json:"data"`

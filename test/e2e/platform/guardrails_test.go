@@ -27,11 +27,10 @@ func guardrails() types.Feature {
 		Feature()
 }
 
-// guarded is a claim that a guardrail refuses with a sentence; "" for a twin that
-// passes.
+// guarded is a claim and the message with which a guardrail refuses it, or "" if it is accepted.
 type guarded struct{ kind, spec, want string }
 
-// refusals of production. ${REGISTRY} holds the images.
+// refusals are claims for production. ${REGISTRY} stands for the registry of the images.
 var refusals = map[string]guarded{
 	"Latest":         {"WebApp", "{environment: production, image: '${REGISTRY}/shop-frontend:latest'}", "image is ${REGISTRY}/shop-frontend:latest, which means the latest: name a version or a digest in production"},
 	"LatestTwin":     {"WebApp", "{environment: production, image: '${REGISTRY}/shop-frontend:v1'}", ""},
@@ -53,7 +52,7 @@ func refusesProduction(ctx context.Context, n notes) error {
 	return refuse(ctx, n, as, refusals)
 }
 
-// refuse or accept each claim at apply, and store none.
+// refuse applies each claim in a dry run and compares the result with what is wanted.
 func refuse(ctx context.Context, n notes, as *harness.Cluster, cases map[string]guarded) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
@@ -76,7 +75,7 @@ func inRegistry(text string) string {
 	return strings.ReplaceAll(text, "${REGISTRY}", cluster.Registry)
 }
 
-// try to file a claim.
+// try applies a claim in a dry run.
 func try(ctx context.Context, as *harness.Cluster, g guarded) error {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.example.com/v1", "kind": g.kind}}
 	if g.kind == "EcommercePlatform" {
@@ -95,9 +94,8 @@ func try(ctx context.Context, as *harness.Cluster, g guarded) error {
 
 const settings = "storeplane"
 
-// refusesRegistries approves the registry of all images here, in the settings that
-// all claims of the cluster share, for as short as can be, and puts back what was
-// there.
+// refusesRegistries approves the registry of all images of the suite. The settings apply to all
+// claims of the cluster, so they are changed for as short a time as possible and then restored.
 func refusesRegistries(ctx context.Context, n notes) error {
 	as, err := teams(ctx)
 	if err != nil {
@@ -120,7 +118,7 @@ func refusesRegistries(ctx context.Context, n notes) error {
 		"Tier":          {"EcommercePlatform", "{frontend: {image: '${REGISTRY}/shop-frontend:v1'}, backend: {image: 'images.example.net/backend:v1'}}", "backend.image is images.example.net/backend:v1" + sentence},
 		"TierTwin":      {"EcommercePlatform", "{frontend: {image: '" + companyRegistry + "/ecommerce-frontend:v2.1.0'}, backend: {image: '" + companyRegistry + "/ecommerce-backend:v2.1.0'}}", ""},
 	}
-	// The API server takes up new parameters a moment later.
+	// The API server applies new parameters a moment later.
 	var last error
 	err = wait.For(func(ctx context.Context) (bool, error) {
 		last = try(ctx, as, cases["Elsewhere"])
@@ -131,11 +129,11 @@ func refusesRegistries(ctx context.Context, n notes) error {
 	} else {
 		err = refuse(ctx, n, as, cases)
 	}
-	// Also after an interrupt: all claims of the cluster depend on it.
+	// Restore also after an interrupt: all claims of the cluster depend on the settings.
 	return errors.Join(err, restore(context.WithoutCancel(ctx), was))
 }
 
-// approve registries beside what the settings say.
+// approve adds approved registries to the settings.
 func approve(ctx context.Context, was *unstructured.Unstructured, registries []any) error {
 	policy := map[string]any{"approvedRegistries": registries}
 	if was != nil {
@@ -150,9 +148,9 @@ func approve(ctx context.Context, was *unstructured.Unstructured, registries []a
 	return err
 }
 
-// restore the settings to what they were. Where there were none they stay without
-// data, which means the same: claims that were composed with some must read that
-// before they go.
+// restore restores the settings. If there were none, an object without data stays, which means the
+// same: claims that were composed with settings must be composed without them before the object is
+// deleted.
 func restore(ctx context.Context, was *unstructured.Unstructured) error {
 	if was == nil {
 		_, err := cluster.Patch(ctx, "EnvironmentConfig", "", settings, harness.Patch{"data": nil})

@@ -17,9 +17,9 @@ import (
 const (
 	// ingressNamespace is where the ingress controller runs.
 	ingressNamespace = suiteName + "-ingress"
-	// ingressClass is what it serves.
+	// ingressClass is the class that the controller serves.
 	ingressClass = suiteName
-	// ingressHost is the address of its Service.
+	// ingressHost is the address of the controller's Service.
 	ingressHost = "traefik." + ingressNamespace + ".svc"
 )
 
@@ -33,7 +33,7 @@ func startIngress(ctx context.Context) error {
 	})
 }
 
-// apply a manifest to a namespace of the suite's own.
+// apply creates the objects of a manifest in a namespace of the suite.
 func apply(ctx context.Context, ns, file string, more map[string]string) error {
 	if err := namespace(ctx, ns); err != nil {
 		return err
@@ -52,7 +52,7 @@ func apply(ctx context.Context, ns, file string, more map[string]string) error {
 	return nil
 }
 
-// available waits for the pod of a Deployment.
+// available waits until a Deployment has an available pod.
 func available(ctx context.Context, ns, name string) error {
 	have := int64(0)
 	err := wait.For(func(ctx context.Context) (bool, error) {

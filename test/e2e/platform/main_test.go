@@ -1,9 +1,8 @@
 //go:build e2e
 
-// Package platform tests what a company's people see of the platform: a team with
-// no rights beyond its namespace files the claim that was published, opens it to
-// customers, is told what it may not ask for, and whoever runs the platform sees
-// all of it and may lose a pod of it.
+// Package platform tests the platform from the view of its users: a team without rights outside of
+// its namespace applies the published claim, opens it to customers, and is refused what a guardrail
+// forbids. The platform team observes all of it, and a pod of the platform may be lost.
 package platform
 
 import (
@@ -23,8 +22,7 @@ var (
 
 func TestMain(m *testing.M) { tests.Main(m) }
 
-// TestPlatform lists the checks in their order. Without -full only those are made
-// that are quick.
+// TestPlatform: the checks pass in their order. Without -full only the quick ones run.
 func TestPlatform(t *testing.T) {
 	fs := []types.Feature{team(), guardrails(), publishedStore()}
 	if tests.Full() {

@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// small is a shop for development.
+// small is an EcommercePlatform for development.
 var small = &shop{namespace: suiteName + "-small", name: "store", file: filed("platform/store.yaml")}
 
 func pausing() types.Feature {
@@ -25,8 +25,8 @@ func pausing() types.Feature {
 
 const paused = "crossplane.io/paused"
 
-// looks is for how long nothing may be put back: Crossplane calls the function
-// every minute, and at once when something it watches has changed.
+// looks is how long an edit must stay: Crossplane calls the function every minute, and at once when
+// an object that it watches has changed.
 const looks = 75 * time.Second
 
 func pauses(ctx context.Context, n notes) error {
@@ -40,8 +40,8 @@ func pauses(ctx context.Context, n notes) error {
 	}
 	err := small.world.Await(ctx, soon, "the shop's parts to be paused", func() (bool, string) {
 		for _, k := range small.parts() {
-			// A part that is only annotated may still be reconciled by what a
-			// controller's cache had before.
+			// An object that is only annotated may still be reconciled once with the older state in
+			// a controller's cache.
 			u := small.world.Get(k.Kind, k.Name)
 			if synced := harness.ClaimOf(u).Condition("Synced"); u.GetAnnotations()[paused] != "true" || synced.Reason != string(xpv2.ReasonReconcilePaused) {
 				return false, k.String() + " is not: Synced says " + synced.Reason
@@ -87,7 +87,8 @@ func pauses(ctx context.Context, n notes) error {
 	return errors.Join(err, small.ready(ctx))
 }
 
-// parts of a shop that are reconciled by themselves.
+// parts returns the objects of an EcommercePlatform that are reconciled on their own: claims,
+// Backups and AppConfigs.
 func (s *shop) parts() []harness.Key {
 	var out []harness.Key
 	for _, kind := range []string{"DatabaseCluster", "WebApp", "Backup", "AppConfig"} {
@@ -98,13 +99,13 @@ func (s *shop) parts() []harness.Key {
 	return out
 }
 
-// pause the claim, or let it go on with nil. No generation changes.
+// pause pauses the claim, or resumes it if value is nil. The generation does not change.
 func (s *shop) pause(ctx context.Context, value any) error {
 	_, err := cluster.Patch(ctx, "EcommercePlatform", s.namespace, s.name, harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{paused: value}}})
 	return err
 }
 
-// edit by hand: a Service goes, a Deployment doubles.
+// edit deletes a Service and doubles the replicas of a Deployment by hand.
 func (s *shop) edit(ctx context.Context, backend, frontend string) error {
 	if err := cluster.Delete(ctx, "Service", s.namespace, frontend); err != nil {
 		return err

@@ -25,7 +25,8 @@ import (
 const (
 	monitoringNamespace = suiteName + "-monitoring"
 
-	// patience of the rules here: theirs is minutes.
+	// patience is how long alerts of these tests wait before they fire. Those of an installation
+	// wait for minutes.
 	patience = 5 * time.Second
 )
 
@@ -36,11 +37,11 @@ func monitoring() types.Feature {
 		Feature()
 }
 
-// monitoringFiles are what an installation gets for its Prometheus.
+// monitoringFiles is the folder with the files for the Prometheus of an installation.
 var monitoringFiles = filepath.Join("..", "..", "..", "package", "monitoring")
 
-// configuration of Prometheus: the example's jobs and the package's rules, both of
-// them as they are but for their times, which are too long to wait for.
+// configuration returns the configuration of Prometheus: the jobs of the example and the rules of
+// the package, unchanged except for their intervals, which are too long for a test.
 func configuration() (map[string]string, error) {
 	raw, err := os.ReadFile(filepath.Join(monitoringFiles, "scrape.example.yaml"))
 	if err != nil {
@@ -67,7 +68,7 @@ func configuration() (map[string]string, error) {
 	return out, nil
 }
 
-// rules of a PrometheusRule, that wait no longer than is waited here.
+// rules returns the rules of a PrometheusRule, with the time that alerts wait replaced by patience.
 func rules(file string) (string, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -101,7 +102,7 @@ func text(v any) (string, error) {
 	return string(raw), nil
 }
 
-// startPrometheus with that configuration.
+// startPrometheus starts Prometheus with this configuration.
 func startPrometheus(ctx context.Context) error {
 	return once.Do("prometheus", func() error {
 		if err := namespace(ctx, monitoringNamespace); err != nil {
@@ -122,7 +123,7 @@ func startPrometheus(ctx context.Context) error {
 	})
 }
 
-// podReady waits for a pod.
+// podReady waits until a pod is ready.
 func podReady(ctx context.Context, ns, name string) error {
 	err := wait.For(func(ctx context.Context) (bool, error) {
 		p, err := cluster.Kube.CoreV1().Pods(ns).Get(ctx, name, metav1.GetOptions{})
@@ -134,7 +135,7 @@ func podReady(ctx context.Context, ns, name string) error {
 	return nil
 }
 
-// query Prometheus, and return the labels of what it answers.
+// query queries Prometheus and returns the labels of the results.
 func query(ctx context.Context, q string) ([]map[string]string, error) {
 	raw, err := cluster.Kube.CoreV1().Pods(monitoringNamespace).ProxyGet("http", "prometheus", "9090", "/api/v1/query", map[string]string{"query": q}).DoRaw(ctx)
 	if err != nil {
@@ -157,7 +158,7 @@ func query(ctx context.Context, q string) ([]map[string]string, error) {
 	return out, nil
 }
 
-// answered waits until a query has as many answers as are wanted, or more.
+// answered waits until a query has at least so many results.
 func answered(ctx context.Context, q string, least int) ([]map[string]string, error) {
 	var have []map[string]string
 	var last error
@@ -171,11 +172,11 @@ func answered(ctx context.Context, q string, least int) ([]map[string]string, er
 	return have, nil
 }
 
-// webAppNamed files a WebApp of the namespace of Prometheus.
+// webAppNamed creates a WebApp in the namespace of Prometheus.
 func webAppNamed(ctx context.Context, name, image string) error {
 	u := webApp(monitoringNamespace)
 	u.SetName(name)
-	// The frontend asks nobody before a customer comes.
+	// The frontend makes no request to its backend before a customer comes.
 	backend := map[string]any{"name": "BACKEND_URL", "value": "http://127.0.0.1:1"}
 	u.Object["spec"] = map[string]any{"image": image, "env": []any{backend}}
 	_, err := cluster.Create(ctx, u)

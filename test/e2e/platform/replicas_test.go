@@ -26,14 +26,14 @@ const (
 	functionLabel = "pkg.crossplane.io/function"
 	providerLabel = "pkg.crossplane.io/provider"
 
-	// metricsPort of the function, the provider and Crossplane.
+	// metricsPort is the port of metrics of the function, the provider and Crossplane.
 	metricsPort = "8080"
 
-	// failover is the longest that nobody may lead the provider.
+	// failover is how long the provider may be without a leader.
 	failover = 20 * time.Second
 )
 
-// third is a shop that comes up while a function's pod is lost.
+// third is an EcommercePlatform that starts while pods of the function are deleted.
 var third = &shop{namespace: suiteName + "-third", name: "store", file: filed("platform/store.yaml")}
 
 func replicas() types.Feature {
@@ -44,7 +44,7 @@ func replicas() types.Feature {
 		Feature()
 }
 
-// systemPods that are ready, of a package.
+// systemPods returns the ready pods of a package of Storeplane.
 func systemPods(ctx context.Context, label string) ([]corev1.Pod, error) {
 	list, err := cluster.Kube.CoreV1().Pods(systemNamespace).List(ctx, metav1.ListOptions{LabelSelector: label})
 	if err != nil {
@@ -73,7 +73,7 @@ func awaitPair(ctx context.Context, label string) ([]corev1.Pod, error) {
 	return pods, nil
 }
 
-// leader of the provider: the pod, and the identity that it leads under.
+// leader returns the pod of the provider that is the leader, and the identity in the Lease.
 func leader(ctx context.Context, pods []corev1.Pod) (pod, identity string, err error) {
 	l, err := cluster.Kube.CoordinationV1().Leases(systemNamespace).Get(ctx, "storeplane-provider", metav1.GetOptions{})
 	if err != nil {
@@ -87,7 +87,7 @@ func leader(ctx context.Context, pods []corev1.Pod) (pod, identity string, err e
 	return "", "", errors.New("no pod of the provider holds its Lease")
 }
 
-// leaderKilled by a signal that leaves it no time to say so.
+// leaderKilled kills the leader with a signal that leaves it no time to release its Lease.
 func leaderKilled(ctx context.Context, n notes) error {
 	pods, err := awaitPair(ctx, providerLabel)
 	if err != nil {
@@ -110,7 +110,7 @@ func leaderKilled(ctx context.Context, n notes) error {
 	}
 	var now string
 	err = wait.For(func(ctx context.Context) (bool, error) {
-		// A pod that was killed starts again under its name, as somebody else.
+		// A killed container restarts in the pod of the same name, with another identity.
 		_, identity, lerr := leader(ctx, pods)
 		now = identity
 		return lerr == nil && identity != was, nil
@@ -127,7 +127,7 @@ func leaderKilled(ctx context.Context, n notes) error {
 	return errors.Join(err, perr)
 }
 
-// calls that each replica of the function has answered.
+// calls returns the number of calls that each replica of the function has answered.
 func calls(ctx context.Context, pods []corev1.Pod) (map[string]float64, error) {
 	out := map[string]float64{}
 	for _, p := range pods {
@@ -153,7 +153,7 @@ func bothCalled(ctx context.Context, n notes) error {
 		return err
 	}
 	var after map[string]float64
-	// Each touch is a call, and a ready claim is called once a minute besides.
+	// Each touch causes a call, and a Ready claim is composed once a minute besides.
 	turn := 0
 	err = wait.For(func(ctx context.Context) (bool, error) {
 		turn++
@@ -181,7 +181,7 @@ func bothCalled(ctx context.Context, n notes) error {
 	return nil
 }
 
-// functionDeleted as a rollout or a drain deletes it: it may finish what it does.
+// functionDeleted deletes the pods as a rollout or a drain does: they may finish their calls.
 func functionDeleted(ctx context.Context, n notes) error {
 	pods, err := awaitPair(ctx, functionLabel)
 	if err != nil {
@@ -215,6 +215,6 @@ func functionDeleted(ctx context.Context, n notes) error {
 		return err
 	}
 	n.Addf("Ready after %.0fs", time.Since(start).Seconds())
-	// Responsive is about the number of a claim's events, not about calls.
+	// Condition Responsive depends on the number of a claim's events, not on failed calls.
 	return errors.Join(third.world.NeverFalse("Synced"), third.world.NeverFalse("Accepted"))
 }

@@ -23,10 +23,10 @@ import (
 type shop struct {
 	namespace, name string
 
-	// file its claim.
+	// file applies the claim.
 	file func(ctx context.Context, s *shop) error
-	// host by which customers reach it through the ingress controller; "" for the
-	// Service of its frontend.
+	// host is the name by which customers reach the shop through the ingress controller, or "" if
+	// they use the Service of its frontend.
 	host string
 
 	world  *harness.World
@@ -34,7 +34,8 @@ type shop struct {
 	ca     string
 }
 
-// filed from a manifest of this folder's, by the cluster's administrator.
+// filed returns a function that creates the claim of a manifest with the rights of the cluster's
+// administrator.
 func filed(manifest string) func(context.Context, *shop) error {
 	return func(ctx context.Context, s *shop) error {
 		u, err := manifests.Read(manifest, map[string]string{"NAMESPACE": s.namespace, "NAME": s.name, "REGISTRY": cluster.Registry})
@@ -46,8 +47,8 @@ func filed(manifest string) func(context.Context, *shop) error {
 	}
 }
 
-// ready waits until the shop is. Whichever check comes first files its claim, so
-// that each can be run alone.
+// ready waits until the shop is Ready. The first check that calls it applies the claim, so that
+// each check can run alone.
 func (s *shop) ready(ctx context.Context) error {
 	if s.world == nil {
 		if err := namespace(ctx, s.namespace); err != nil {
@@ -71,10 +72,10 @@ func (s *shop) ready(ctx context.Context) error {
 	return err
 }
 
-// status of the claim.
+// status returns the claim.
 func (s *shop) status() harness.Claim { return s.world.Claim("EcommercePlatform", s.name) }
 
-// change the claim and wait until the change is seen.
+// change patches the claim and waits until the watch contains the change.
 func (s *shop) change(ctx context.Context, p harness.Patch) error {
 	u, err := cluster.Patch(ctx, "EcommercePlatform", s.namespace, s.name, p)
 	if err != nil {
@@ -83,10 +84,10 @@ func (s *shop) change(ctx context.Context, p harness.Patch) error {
 	return s.world.AwaitSeen(ctx, u)
 }
 
-// part of the shop, by its name.
+// part returns the name of a part of the shop.
 func (s *shop) part(name string) string { return s.name + "-" + name }
 
-// where its customers find it.
+// where returns where customers reach the shop.
 func (s *shop) where() (host string, port int, tls *harness.TLS) {
 	if s.host == "" {
 		return s.part("frontend-web"), 8080, nil
@@ -94,14 +95,15 @@ func (s *shop) where() (host string, port int, tls *harness.TLS) {
 	return ingressHost, 443, &harness.TLS{CA: s.ca, Name: s.host}
 }
 
-// customers make 50 requests a second.
+// customers returns a load of 50 requests a second.
 func (s *shop) customers(seconds int) harness.Load {
 	l := harness.Load{Session: rand.Text(), Workers: 10, Rate: 5, Seconds: seconds, Most: 60 * seconds}
 	l.Host, l.Port, l.TLS = s.where()
 	return l
 }
 
-// under customers something is done, and none of their requests fails.
+// under calls do under a load of customers, of which no request may fail and no acknowledged order
+// may be missing.
 func (s *shop) under(ctx context.Context, n notes, do func() error) error {
 	load, err := s.client.Start(ctx, s.customers(900))
 	if err != nil {
@@ -120,7 +122,7 @@ func (s *shop) under(ctx context.Context, n notes, do func() error) error {
 	return s.rows(ctx, n, tally.Orders)
 }
 
-// rows of acknowledged orders are in the database.
+// rows checks that acknowledged orders are in the database.
 func (s *shop) rows(ctx context.Context, n notes, orders []string) error {
 	if len(orders) == 0 {
 		return errors.New("the load placed no order")
@@ -141,7 +143,7 @@ func (s *shop) rows(ctx context.Context, n notes, orders []string) error {
 	return nil
 }
 
-// ask the shop for something as one customer.
+// ask makes one request of one customer.
 func (s *shop) ask(ctx context.Context, session, method, path, body string) (harness.Answer, error) {
 	r := harness.Request{Method: method, Path: path, Headers: map[string]string{"X-Session": session}, Body: body}
 	if body != "" {
@@ -151,7 +153,7 @@ func (s *shop) ask(ctx context.Context, session, method, path, body string) (har
 	return s.client.Do(ctx, r)
 }
 
-// order a mug, see that it is served, and return the order's id.
+// order orders a mug, checks that the order is served, and returns its ID.
 func (s *shop) order(ctx context.Context) (string, error) {
 	session := rand.Text()
 	a, err := s.ask(ctx, session, "POST", "/api/cart", `{"productId":"mug"}`)
@@ -179,7 +181,7 @@ func (s *shop) order(ctx context.Context) (string, error) {
 	return order.ID, nil
 }
 
-// awaitServed waits until the shop answers where its customers find it.
+// awaitServed waits until the shop answers where customers reach it.
 func (s *shop) awaitServed(ctx context.Context) error {
 	instead := ""
 	err := wait.For(func(ctx context.Context) (bool, error) {
@@ -194,7 +196,7 @@ func (s *shop) awaitServed(ctx context.Context) error {
 	return nil
 }
 
-// pods of the claim that serve: those of Jobs end by themselves.
+// pods returns the pods of the claim that serve, without those of Jobs, which end by themselves.
 func (s *shop) pods() []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, p := range s.world.List("Pod") {
@@ -205,8 +207,7 @@ func (s *shop) pods() []*unstructured.Unstructured {
 	return out
 }
 
-// rolledOut tells whether all pods of a Deployment are its newest and run an
-// image.
+// rolledOut reports whether all pods of a Deployment are of its newest version and run an image.
 func (s *shop) rolledOut(name, image string) (bool, string) {
 	u := s.world.Get("Deployment", name)
 	want := harness.Number(u, "spec", "replicas")

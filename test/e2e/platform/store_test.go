@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// companyRegistry is what the published claim calls its registry. Nodes have to
-	// pull from it: those of the embedded cluster find it in the cluster's own.
+	// companyRegistry is the registry in the published claim. Nodes have to be able to pull from
+	// it: those of the embedded cluster find its images in the cluster's own registry.
 	companyRegistry = "registry.company.com"
 
 	storeNamespace = "ecommerce-prod"
@@ -30,10 +30,10 @@ const (
 	storeHost      = "shop.example.com"
 )
 
-// published is the claim as it was published, but for the database's version.
+// published is the claim as it was published, except for the version of the database.
 var published = filepath.Join("..", "..", "..", "examples", "seeds", "production-store.yaml")
 
-// store is what becomes of the published claim.
+// store is the EcommercePlatform of the published claim.
 var store = &shop{namespace: storeNamespace, name: storeName, file: fileStore}
 
 func publishedStore() types.Feature {
@@ -48,7 +48,7 @@ func publishedStore() types.Feature {
 		Feature()
 }
 
-// fileStore as its team does: with kubectl, and no right but to edit the
+// fileStore applies the claim as its team does: with kubectl, and with no rights but to edit the
 // namespace.
 func fileStore(ctx context.Context, s *shop) error {
 	if err := join(ctx, s.namespace); err != nil {
@@ -86,32 +86,32 @@ func storeComesUp(ctx context.Context, n notes) error {
 	return err
 }
 
-// inAll are the kinds that kubectl get all shows, by their resources.
+// inAll are the kinds that kubectl get all shows, with their resource names.
 var inAll = map[string]string{
 	"Pod": "pod", "Service": "service", "Deployment": "deployment.apps", "ReplicaSet": "replicaset.apps", "StatefulSet": "statefulset.apps",
 	"DaemonSet": "daemonset.apps", "Job": "job.batch", "CronJob": "cronjob.batch", "HorizontalPodAutoscaler": "horizontalpodautoscaler.autoscaling",
 }
 
-// unlabelled may be what is not the claim's: it is ours, or others keep it for
-// themselves.
+// unlabelled reports whether an object does not need the claim's label: it belongs to the tests, or
+// another controller creates it.
 func unlabelled(k harness.Key) bool {
 	switch {
 	case harness.IsClient(k.Name), k.Name == teamUser, k.Name == tlsSecret:
 		return true
 	case k.Kind == "EcommercePlatform":
-		// It is what the label names.
+		// It is the object that the label names.
 		return true
 	case k.Kind == "PodMetrics", k.Kind == "Lease":
 		return true
 	case k.Kind == "ConfigMap" && strings.HasSuffix(k.Name, "-leader"):
-		// Patroni makes it, with the labels by which it finds it again.
+		// Patroni creates it, with the labels by which it finds it again.
 		return true
 	}
 	return false
 }
 
-// storeIsLabelled compares what the published command shows with all that is in
-// the namespace, where there is nothing but the claim.
+// storeIsLabelled compares the output of the published command with all objects in the namespace,
+// which contains nothing but the claim.
 func storeIsLabelled(ctx context.Context, n notes) error {
 	if err := store.ready(ctx); err != nil {
 		return err
@@ -154,13 +154,14 @@ func storeIsLabelled(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// tlsSecret holds the certificate that the team brings.
+// tlsSecret is the name of the Secret with the team's certificate.
 const tlsSecret = "shop-tls"
 
-// authority of the store's certificate, and the certificate, as PEM.
+// authority is the certificate of the authority that issued the store's certificate, and
+// certificate the latter, as PEM.
 var authority, certificate string
 
-// certify the store with a Secret that its team brings.
+// certify creates the Secret with the store's certificate, with the rights of the team.
 func certify(ctx context.Context, team *harness.Cluster) error {
 	return once.Do("certificate", func() error {
 		ca, cert, key, err := harness.Certificate(storeHost)
@@ -179,7 +180,7 @@ func certify(ctx context.Context, team *harness.Cluster) error {
 	})
 }
 
-// openStore to customers outside, once.
+// openStore opens the store to customers outside of the cluster, once.
 func openStore(ctx context.Context) error {
 	if err := store.ready(ctx); err != nil {
 		return err
@@ -207,7 +208,7 @@ func openStore(ctx context.Context) error {
 			return err
 		}
 		store.host, store.ca = storeHost, authority
-		// The controller takes it up a moment later.
+		// The ingress controller applies the Ingress a moment later.
 		return store.awaitServed(ctx)
 	})
 }
@@ -228,7 +229,7 @@ func storeTakesOrders(ctx context.Context, n notes) error {
 	return store.rows(ctx, n, []string{id})
 }
 
-// roll both tiers to images.
+// roll rolls both tiers to other images.
 func roll(ctx context.Context, s *shop, backend, frontend string) error {
 	err := s.change(ctx, harness.Patch{"spec": harness.Patch{
 		"backend": harness.Patch{"image": backend}, "frontend": harness.Patch{"image": frontend},
@@ -260,7 +261,7 @@ func storeRolls(ctx context.Context, n notes) error {
 	})
 }
 
-// storeIsDrained of all its pods, one after the other, as fast as the disruption
+// storeIsDrained evicts all pods of the store, one after the other, as fast as the disruption
 // budgets allow.
 func storeIsDrained(ctx context.Context, n notes) error {
 	if err := openStore(ctx); err != nil {
@@ -294,8 +295,8 @@ func storeIsDrained(ctx context.Context, n notes) error {
 	return err
 }
 
-// storeLosesCache kills the cache's pod without a warning, again and again. Carts
-// are in the database too.
+// storeLosesCache kills the cache's pod without notice, several times. Carts are in the database
+// too.
 func storeLosesCache(ctx context.Context, n notes) error {
 	if err := openStore(ctx); err != nil {
 		return err
@@ -328,7 +329,7 @@ func loseCache(ctx context.Context, n notes) error {
 	return err
 }
 
-// caches are the pods of the shop's cache.
+// caches returns the pods of the shop's cache.
 func (s *shop) caches() []*unstructured.Unstructured {
 	return slices.DeleteFunc(s.pods(), func(p *unstructured.Unstructured) bool { return !strings.HasPrefix(p.GetName(), s.part("cache-")) })
 }

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// teamUser is somebody of an application team. All that is bound to the name
-	// is Kubernetes' own role edit, in the team's namespace.
+	// teamUser is a member of an application team. Its only rights are those of Kubernetes' own
+	// role edit in the team's namespaces.
 	teamUser = "shop-team"
 
 	teamNamespace  = suiteName + "-team"
@@ -36,7 +36,7 @@ func team() types.Feature {
 		Feature()
 }
 
-// join a namespace: from then on the team may edit what is in it.
+// join gives the team the right to edit a namespace.
 func join(ctx context.Context, ns string) error {
 	return once.Do("team of "+ns, func() error {
 		b := &rbacv1.RoleBinding{
@@ -47,7 +47,7 @@ func join(ctx context.Context, ns string) error {
 		if _, err := cluster.Kube.RbacV1().RoleBindings(ns).Create(ctx, b, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("cannot bind role edit in namespace %s: %w", ns, err)
 		}
-		// The API server takes it up a moment later.
+		// The API server applies the role a moment later.
 		as, err := cluster.As(teamUser)
 		if err != nil {
 			return err
@@ -62,15 +62,14 @@ func join(ctx context.Context, ns string) error {
 	})
 }
 
-// act is what somebody does to a resource, in a namespace or, without one, in the
-// cluster.
+// act is an action on a resource, in a namespace or, without one, in all of the cluster.
 type act struct{ verb, group, resource, subresource, namespace string }
 
 func (a act) String() string {
 	return fmt.Sprintf("%s %s.%s/%s in %q", a.verb, a.resource, a.group, a.subresource, a.namespace)
 }
 
-// allowed asks the API server whether somebody may.
+// allowed asks the API server whether the user of a client may do something.
 func allowed(ctx context.Context, as *harness.Cluster, a act) (bool, error) {
 	r := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 		Verb: a.verb, Group: a.group, Resource: a.resource, Subresource: a.subresource, Namespace: a.namespace,
@@ -82,13 +81,13 @@ func allowed(ctx context.Context, as *harness.Cluster, a act) (bool, error) {
 	return out.Status.Allowed, nil
 }
 
-// claimKinds by their resources and groups.
+// claimKinds are the resources of all kinds of Storeplane, with their groups.
 var claimKinds = map[string]string{
 	"ecommerceplatforms": "platform.example.com", "databaseclusters": "apps.example.com", "webapps": "apps.example.com",
 	"backups": "backup.example.com", "restores": "backup.example.com", "restoregrants": "backup.example.com", "appconfigs": "config.example.com", "providerconfigs": "storeplane.example.com",
 }
 
-// teams makes both namespaces, one of which is the team's.
+// teams creates both namespaces, one of which is the team's, and returns a client of the team.
 func teams(ctx context.Context) (*harness.Cluster, error) {
 	if err := errors.Join(namespace(ctx, teamNamespace), namespace(ctx, otherNamespace)); err != nil {
 		return nil, err
@@ -99,7 +98,7 @@ func teams(ctx context.Context) (*harness.Cluster, error) {
 	return cluster.As(teamUser)
 }
 
-// webApp of a namespace, which needs no image to be filed.
+// webApp returns a WebApp for a namespace.
 func webApp(ns string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps.example.com/v1", "kind": "WebApp",
@@ -131,7 +130,7 @@ func teamMay(ctx context.Context, n notes) error {
 	}
 	n.Addf("%d rights", asked)
 
-	// And for real.
+	// Check the rights in practice too.
 	w, err := cluster.Watch(ctx, teamNamespace)
 	if err != nil {
 		return err
@@ -143,7 +142,7 @@ func teamMay(ctx context.Context, n notes) error {
 	if _, err := as.Patch(ctx, "WebApp", teamNamespace, "hello", harness.Patch{"spec": harness.Patch{"replicas": 2}}); err != nil {
 		errs = append(errs, err)
 	}
-	// What it made is the team's to see.
+	// The team may read what the claim composed.
 	err = w.Await(ctx, settled, "the Deployment of WebApp hello", func() (bool, string) {
 		return w.Get("Deployment", "hello-web") != nil, w.Claim("WebApp", "hello").String()
 	})
@@ -189,7 +188,7 @@ func teamMayNot(ctx context.Context, n notes) error {
 		for _, verb := range []string{"create", "get", "list", "patch", "delete"} {
 			acts = append(acts, act{verb, group, resource, "", otherNamespace}, act{verb, group, resource, "", ""})
 		}
-		// Only the platform says how a claim is.
+		// Only controllers write the status of a claim.
 		acts = append(acts, act{"patch", group, resource, "status", teamNamespace})
 	}
 	var errs []error
@@ -204,7 +203,7 @@ func teamMayNot(ctx context.Context, n notes) error {
 	}
 	n.Addf("%d rights", len(acts))
 
-	// And for real.
+	// Check the rights in practice too.
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, StringData: map[string]string{"a": "b"}}
 	if _, err := cluster.Kube.CoreV1().Secrets(otherNamespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("cannot create a Secret: %w", err)

@@ -15,10 +15,10 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// repositoryName of the StatefulSet that has the volume of the backups.
+// repositoryName is the name of the StatefulSet with the volume of the backups.
 const repositoryName = claimName + "-repository"
 
-// hasRepository waits until all of its pods are there, and well.
+// hasRepository waits until the StatefulSet has so many pods, all of them ready and up to date.
 func (d *database) hasRepository(ctx context.Context, pods int64) error {
 	return d.world.Await(ctx, settled, fmt.Sprintf("the backups' server to have %d pods", pods), func() (bool, string) {
 		set := d.world.Get("StatefulSet", repositoryName)
@@ -30,17 +30,18 @@ func (d *database) hasRepository(ctx context.Context, pods int64) error {
 	})
 }
 
-// How long it may take until Crossplane hears that a claim is paused, or is not any
-// more, and how often the change is repeated: longer than its circuit breaker stays open.
+// heardWithin is how long it may take until Crossplane observes that a claim is paused or resumed,
+// and heardTries how often the change is repeated meanwhile. That is longer than its circuit
+// breaker stays open.
 const (
 	heardWithin = 6 * time.Minute
 	heardTries  = 36
 )
 
-// paused keeps Crossplane from what the claim is made of, or no longer. Crossplane's
-// circuit breaker may drop the event that says so: it opens while a database like this
-// one starts, and stays open for five minutes. A paused claim does not ask to be composed
-// by itself, so it is changed until a change is heard of: one in 30 seconds is.
+// paused pauses or resumes the reconciliation of the claim by Crossplane. The circuit breaker of
+// Crossplane may drop the event of the change: it opens while a database like this one starts, and
+// stays open for five minutes. A paused claim is not polled either, so it is changed until a change
+// is observed. While the circuit breaker is open, one event in 30 seconds is let through.
 func (d *database) paused(ctx context.Context, yes bool) error {
 	const try = "storeplane.example.com/e2e-try"
 	value := any(nil)
@@ -62,7 +63,7 @@ func (d *database) paused(ctx context.Context, yes bool) error {
 	}
 }
 
-// unarchived does something while the server that WAL goes to is away.
+// unarchived calls do while the server that stores WAL is down.
 func (d *database) unarchived(ctx context.Context, do func() error) error {
 	if err := d.hasRepository(ctx, 1); err != nil {
 		return err
@@ -80,7 +81,7 @@ func (d *database) unarchived(ctx context.Context, do func() error) error {
 	if err == nil {
 		err = do()
 	}
-	// Crossplane would put it back as well, but only when it next looks.
+	// Crossplane would scale it up too, but only with its next poll.
 	return errors.Join(err, d.scaleRepository(context.WithoutCancel(ctx), 1), d.paused(context.WithoutCancel(ctx), false), d.hasRepository(ctx, 1))
 }
 
@@ -89,8 +90,8 @@ func (d *database) scaleRepository(ctx context.Context, replicas int32) error {
 	return err
 }
 
-// evictsUnarchived: what waits to be archived holds nothing up, and is archived
-// once the store is back, though another server leads by then.
+// evictsUnarchived checks that WAL that cannot be archived does not block an eviction, and that it
+// is archived once the store is back, although another server is primary by then.
 func (d *database) evictsUnarchived(ctx context.Context, n notes) error {
 	from, err := d.segment(ctx)
 	if err != nil {
@@ -102,7 +103,7 @@ func (d *database) evictsUnarchived(ctx context.Context, n notes) error {
 	return d.hasArchive(ctx, from.Number)
 }
 
-// segment that is being written.
+// segment returns the segment that is being written.
 func (d *database) segment(ctx context.Context) (wal.Segment, error) {
 	name, err := d.ask(ctx, "postgres", "SELECT pg_walfile_name(pg_current_wal_insert_lsn())")
 	if err != nil {
@@ -115,7 +116,7 @@ func (d *database) segment(ctx context.Context) (wal.Segment, error) {
 	return s, nil
 }
 
-// histories of timelines that the archive has, by file.
+// histories returns the checksums of the timeline histories in the archive, by file.
 func (d *database) histories(ctx context.Context) (map[string]string, error) {
 	files, err := cluster.Exec(ctx, d.namespace, repositoryName+"-0", "repository", nil, "sh", "-c", "find "+backup.VolumeDir+" -type f -name '*.history' -exec md5sum {} +")
 	if err != nil {
@@ -130,9 +131,8 @@ func (d *database) histories(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// hasArchive waits until the archive has each segment of WAL from a number on, up to the
-// one that is being written when it is asked first. What faults before have lost is not
-// this one's.
+// hasArchive waits until the archive has each segment of WAL from a number up to the one that is
+// being written when it is called. Earlier segments may be missing because of earlier faults.
 func (d *database) hasArchive(ctx context.Context, from uint64) error {
 	name, err := d.ask(ctx, "postgres", "SELECT pg_walfile_name(pg_switch_wal())")
 	if err != nil {

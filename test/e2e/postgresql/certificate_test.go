@@ -20,8 +20,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// mountedWithin is how long the kubelet may take to show a changed Secret to a
-// pod, and Patroni and PostgreSQL to read it.
+// mountedWithin is how long it may take until the kubelet shows a changed Secret to a pod, and
+// Patroni and PostgreSQL have read it.
 const mountedWithin = 3 * time.Minute
 
 const (
@@ -31,21 +31,22 @@ const (
 	controlSecret   = claimName + "-control-tls"
 )
 
-// How openssl connects to PostgreSQL, and to Patroni.
+// The arguments with which openssl connects to PostgreSQL and to Patroni.
 const (
 	toPostgreSQL = "-starttls postgres -connect localhost:5432"
 	toPatroni    = "-connect localhost:8008"
 )
 
-// serial of the certificate that a server shows to a client.
+// serial returns the serial number of the certificate that a server shows to clients.
 func (d *database) serial(ctx context.Context, pod, to string) (string, error) {
 	out, err := cluster.Exec(ctx, d.namespace, pod, container, nil,
 		"sh", "-c", "openssl s_client "+to+" </dev/null 2>/dev/null | openssl x509 -noout -serial")
 	return strings.TrimSpace(out), err
 }
 
-// losesControl deletes the Secret by which the servers know each other, its authority with it:
-// none restarts, and they hand over once all of them have the next one.
+// losesControl deletes the Secret with the certificate by which the servers authenticate each
+// other, and with its authority. No server may restart, and a switchover has to work once all of
+// them use the new one.
 func (d *database) losesControl(ctx context.Context, n notes) error {
 	before, err := d.started(ctx)
 	if err != nil {
@@ -85,8 +86,8 @@ func (d *database) losesControl(ctx context.Context, n notes) error {
 	return errors.New("there is no standby to hand over to")
 }
 
-// renews a certificate whose end is near: the one that is there is replaced by
-// one that was signed 70 of its 90 days ago.
+// renews replaces the certificate by one that was signed 70 days ago and is valid for 90, and
+// checks that it is renewed without a restart.
 func (d *database) renews(ctx context.Context, n notes) error {
 	started, err := d.started(ctx)
 	if err != nil {
@@ -101,8 +102,8 @@ func (d *database) renews(ctx context.Context, n notes) error {
 	return d.hasTLS(ctx, n)
 }
 
-// renewsRefused: a mistake in the claim may stand for longer than a certificate, which
-// is renewed all the same.
+// renewsRefused checks that the certificate of a refused claim is renewed too, because a mistake in
+// a claim may stay for longer than a certificate is valid.
 func (d *database) renewsRefused(ctx context.Context, n notes) error {
 	tc := impossible["Downgrade"]
 	if err := d.change(ctx, tc.change); err != nil {
@@ -125,7 +126,8 @@ func (d *database) renewsRefused(ctx context.Context, n notes) error {
 	return d.hasTLS(ctx, n)
 }
 
-// ages the servers' certificate, and waits until all of them serve a new one.
+// ages replaces the certificate of the servers by an old one, and waits until all of them serve a
+// new one.
 func (d *database) ages(ctx context.Context, n notes) error {
 	var old pki.Pair
 	var err error
@@ -146,7 +148,7 @@ func (d *database) ages(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	// Secrets have no generation: the aged one is known by its revision.
+	// Secrets have no generation: the old certificate is recognized by its revision.
 	aging := patched.GetResourceVersion()
 	err = d.world.Await(ctx, soon, "another certificate than the aged one", func() (bool, string) {
 		seen := slices.ContainsFunc(d.world.History("Secret", serverSecret), func(v harness.Version) bool { return v.Revision() == aging })
@@ -164,7 +166,7 @@ func (d *database) ages(ctx context.Context, n notes) error {
 	return nil
 }
 
-// showsNew waits until every server shows the certificate of a Secret.
+// showsNew waits until every server shows the certificate in a Secret.
 func (d *database) showsNew(ctx context.Context, secret, to string) error {
 	text, err := d.secret(secret, corev1.TLSCertKey)
 	if err != nil {
@@ -193,8 +195,7 @@ func (d *database) showsNew(ctx context.Context, secret, to string) error {
 	})
 }
 
-// bringsTLS has the servers use a certificate of somebody else's making, and then
-// their own again.
+// bringsTLS makes the servers use a certificate of another authority, and then their own again.
 func (d *database) bringsTLS(ctx context.Context, n notes) error {
 	ca, err := pki.Authority("somebody else", pki.Pair{}, time.Now())
 	if err != nil {

@@ -11,7 +11,7 @@ type (
 	check = suite.Check
 )
 
-// repeats of what may go wrong once in a while.
+// repeats is how often checks with results that may vary are repeated.
 func repeats() int {
 	if tests.Full() {
 		return 3

@@ -19,7 +19,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// Names of what the claim becomes.
+// Names of the claim and of its objects.
 const (
 	claimName   = "orders"
 	setName     = claimName + "-postgresql"
@@ -30,22 +30,21 @@ const (
 	roleLabel    = "storeplane.example.com/role"
 )
 
-// container in which PostgreSQL runs.
+// container is the name of the container in which PostgreSQL runs.
 const container = "postgresql"
 
-// Bounds of waiting.
+// Timeouts.
 const (
-	// soon is for what takes a reconcile or two, or an election.
+	// soon is for what takes one or two reconciles, or an election.
 	soon = time.Minute
-	// settled is for running servers to take up a change, one after the other.
+	// settled is for a change of running servers, one after the other.
 	settled = 5 * time.Minute
 )
 
-// baseSize is the number of servers that each check of production finds and
-// leaves.
+// baseSize is the number of servers with which each check of production begins and ends.
 const baseSize = 3
 
-// database is a claim under test.
+// database is a DatabaseCluster under test.
 type database struct {
 	namespace, manifest string
 
@@ -53,11 +52,11 @@ type database struct {
 	client *harness.Client
 	ledger *harness.Ledger
 
-	// broken databases are not worth waiting for again.
+	// broken is true if the database did not become healthy again: then a new one is claimed.
 	broken bool
 }
 
-// claim it in a namespace of its own, and watch all that comes of it.
+// claim creates the namespace, starts a watch of it, and applies the claim.
 func (d *database) claim(ctx context.Context, values map[string]string) error {
 	if err := cluster.CreateNamespace(ctx, d.namespace); err != nil {
 		return err
@@ -69,7 +68,7 @@ func (d *database) claim(ctx context.Context, values map[string]string) error {
 	return d.file(ctx, values)
 }
 
-// file the claim in its namespace.
+// file applies the claim in its namespace.
 func (d *database) file(ctx context.Context, values map[string]string) error {
 	all := map[string]string{"NAMESPACE": d.namespace}
 	maps.Copy(all, values)
@@ -81,9 +80,9 @@ func (d *database) file(ctx context.Context, values map[string]string) error {
 	return err
 }
 
-// ready waits until the database is as each check finds it and leaves it.
-// Whichever check comes first claims it, so that each can be run alone; one that
-// finds it broken by an earlier check claims a new one.
+// ready restores the state in which each check begins and ends, and waits for it. The first check
+// that calls it applies the claim, so that each check can run alone. If an earlier check has left
+// the database broken, a new one is claimed.
 func (d *database) ready(ctx context.Context) error {
 	if d.broken {
 		d.world.Stop()
@@ -119,10 +118,11 @@ func (d *database) hasClient(ctx context.Context) error {
 	return err
 }
 
-// status of the claim.
+// status returns the claim.
 func (d *database) status() harness.Claim { return d.world.Claim("DatabaseCluster", claimName) }
 
-// change the claim, or ask whether it may be changed.
+// change patches the spec of the claim and, unless it is a dry run, waits until the watch contains
+// the change.
 func (d *database) change(ctx context.Context, spec harness.Patch, dryRun ...string) error {
 	u, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, claimName, harness.Patch{"spec": spec}, dryRun...)
 	if err != nil || len(dryRun) > 0 {
@@ -131,22 +131,22 @@ func (d *database) change(ctx context.Context, spec harness.Patch, dryRun ...str
 	return d.world.AwaitSeen(ctx, u)
 }
 
-// spec field of the claim.
+// spec returns a field of the claim's spec.
 func (d *database) spec(field string) string {
 	return harness.Field(d.world.Get("DatabaseCluster", claimName), "spec", field)
 }
 
-// server is the name of the pod of a number.
+// server returns the name of the pod of a server by its number.
 func server(n int) string { return setName + "-" + strconv.Itoa(n) }
 
-// pods of the servers, by name.
+// pods returns the pods of the servers, by name.
 func (d *database) pods() []*unstructured.Unstructured {
 	return slices.DeleteFunc(d.world.List("Pod"), func(p *unstructured.Unstructured) bool {
 		return p.GetLabels()[patroniLabel] != setName
 	})
 }
 
-// uids of the servers' pods, by name.
+// uids returns the UIDs of the servers' pods, by name.
 func (d *database) uids() map[string]string {
 	out := map[string]string{}
 	for _, p := range d.pods() {
@@ -155,7 +155,7 @@ func (d *database) uids() map[string]string {
 	return out
 }
 
-// primary is the pod that has the role; nil when none has, or more than one.
+// primary returns the pod with the role primary, or nil if there is none or more than one.
 func (d *database) primary() *unstructured.Unstructured {
 	var out *unstructured.Unstructured
 	for _, p := range d.pods() {
@@ -170,7 +170,7 @@ func (d *database) primary() *unstructured.Unstructured {
 	return out
 }
 
-// replica is the last of the pods that are none.
+// replica returns the last of the pods with the role replica.
 func (d *database) replica() *unstructured.Unstructured {
 	var out *unstructured.Unstructured
 	for _, p := range d.pods() {
@@ -181,14 +181,14 @@ func (d *database) replica() *unstructured.Unstructured {
 	return out
 }
 
-// whole waits until there are as many servers as asked for, all of them well and
-// as they should be, and the claim says so.
+// whole waits until there are so many servers, all of them healthy and up to date, and the claim
+// reports that.
 func (d *database) whole(ctx context.Context, size int) error {
 	return d.world.Await(ctx, settled, fmt.Sprintf("%d servers to be well", size), func() (bool, string) {
 		if missing := d.missing(size); missing != "" {
 			return false, missing + "; " + d.status().String()
 		}
-		// What the claim says is some seconds old.
+		// The status of the claim is some seconds old.
 		following, err := d.ask(ctx, "postgres", "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state <> 'async'")
 		if err != nil {
 			return false, err.Error()
@@ -200,7 +200,7 @@ func (d *database) whole(ctx context.Context, size int) error {
 // healthy are the conditions that may not be False.
 var healthy = []string{"ReplicationHealthy", "StorageHealthy", "ParametersApplied", "DatabasesReady"}
 
-// missing says what keeps the database from being whole.
+// missing returns what is not yet as whole requires, or "".
 func (d *database) missing(size int) string {
 	set := d.world.Get("StatefulSet", setName)
 	if set == nil || harness.Number(set, "status", "observedGeneration") != set.GetGeneration() {
@@ -251,14 +251,14 @@ func (d *database) succeeded(ctx context.Context, old *unstructured.Unstructured
 	})
 }
 
-// sql asks a server itself, as its superuser.
+// sql runs a query on a server as its superuser.
 func (d *database) sql(ctx context.Context, pod, database, query string) (string, error) {
 	out, err := cluster.Exec(ctx, d.namespace, pod, container, nil,
 		"psql", "--no-psqlrc", "--tuples-only", "--no-align", "--username=postgres", "--dbname="+database, "--command="+query)
 	return strings.TrimSpace(out), err
 }
 
-// ask the primary itself.
+// ask runs a query on the primary.
 func (d *database) ask(ctx context.Context, database, query string) (string, error) {
 	p := d.primary()
 	if p == nil {
@@ -267,7 +267,7 @@ func (d *database) ask(ctx context.Context, database, query string) (string, err
 	return d.sql(ctx, p.GetName(), database, query)
 }
 
-// secret is a key of a Secret.
+// secret returns the value of a key of a Secret.
 func (d *database) secret(name, key string) (string, error) {
 	u := d.world.Get("Secret", name)
 	if u == nil {
@@ -280,7 +280,7 @@ func (d *database) secret(name, key string) (string, error) {
 	return string(raw), nil
 }
 
-// login with what a Secret says.
+// login returns the login with the data of a Secret.
 func (d *database) login(secret, database string) (harness.Login, error) {
 	l := harness.Login{Settings: map[string]string{"dbname": database, "sslmode": "require"}}
 	for setting, key := range map[string]string{"host": "host", "port": "port", "user": "username", "password": "password"} {
@@ -293,7 +293,7 @@ func (d *database) login(secret, database string) (harness.Login, error) {
 	return l, nil
 }
 
-// words of the claim that a person reads.
+// words returns the messages in the status of the claim.
 func (d *database) words() string {
 	c := d.status()
 	texts := []string{c.Status.Message}
@@ -306,7 +306,7 @@ func (d *database) words() string {
 	return strings.Join(texts, "\n")
 }
 
-// says waits for words of the claim.
+// says waits until the status of the claim contains these words.
 func (d *database) says(ctx context.Context, within time.Duration, want string) error {
 	return d.world.Await(ctx, within, fmt.Sprintf("the claim to say %q", want), func() (bool, string) {
 		text := d.words()

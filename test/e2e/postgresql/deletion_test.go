@@ -15,7 +15,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// isProtected asks for the deletion of a claim that production protects.
+// isProtected tries to delete a claim that production protects.
 func (d *database) isProtected(ctx context.Context, n notes) error {
 	before := d.uids()
 	err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, claimName)
@@ -35,7 +35,7 @@ func (d *database) isProtected(ctx context.Context, n notes) error {
 	return nil
 }
 
-// comesBack on the volumes that production keeps: they are kept for that.
+// comesBack deletes the claim and applies it again, which uses the retained volumes.
 func (d *database) comesBack(ctx context.Context, n notes) error {
 	_, err := d.account(ctx, n, noTarget, func(context.Context, notes) error { return nil })
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *database) comesBack(ctx context.Context, n notes) error {
 	if err := d.stopLedger(ctx); err != nil {
 		return err
 	}
-	// What was sent and never acknowledged may still become a row.
+	// A row that was sent and never acknowledged may still be written later.
 	before, err := d.ask(ctx, "app", countLedger)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (d *database) comesBack(ctx context.Context, n notes) error {
 	if kept, err := atLeast(after, before); err != nil || !kept {
 		return errors.Join(err, fmt.Errorf("there were %s rows, and are %s", before, after))
 	}
-	// The new claim's own Secret has to open what is on the old volumes.
+	// The Secret of the new claim has to work with the old volumes.
 	if err := d.keepLedger(ctx); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func atLeast(number, least string) (bool, error) {
 
 const countLedger = "SELECT count(*) FROM ledger"
 
-// stays is what production leaves behind.
+// stays returns the objects that stay after the deletion of a claim in production.
 func stays(volumes map[string]string) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(volumes)) {
@@ -96,8 +96,8 @@ func stays(volumes map[string]string) []string {
 	return out
 }
 
-// end deletes the claim, waits until all that goes is gone, and returns an error
-// when there is more, or less, left than what stays.
+// end deletes the claim and waits until its objects are removed. It returns an error if more, or
+// less, is left than what stays.
 func (d *database) end(ctx context.Context, stays ...string) (time.Duration, error) {
 	if d.client != nil {
 		if err := d.client.Stop(ctx); err != nil {
@@ -109,7 +109,7 @@ func (d *database) end(ctx context.Context, stays ...string) (time.Duration, err
 	if err := d.change(ctx, harness.Patch{"deletionProtection": false}); err != nil {
 		return 0, err
 	}
-	// What protects it goes a moment later.
+	// The Usage that protects the claim is removed a moment later.
 	err := harness.Await(ctx, soon, "the claim to take its deletion", func(ctx context.Context) (bool, error) {
 		err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, claimName)
 		return err == nil, err

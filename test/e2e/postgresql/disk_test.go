@@ -15,7 +15,7 @@ import (
 // diskFullFor is how long the disk of a primary is full.
 const diskFullFor = 15 * time.Second
 
-// losesDisk of the primary: nothing more fits on its volume, until it does again.
+// losesDisk fills the disk of the primary and frees it again.
 func (d *database) losesDisk(ctx context.Context, _ notes, _ *rand.Rand) error {
 	primary := d.primary()
 	path, err := cluster.VolumePath(ctx, d.namespace, "data-"+primary.GetName())
@@ -26,7 +26,7 @@ func (d *database) losesDisk(ctx context.Context, _ notes, _ *rand.Rand) error {
 	if err != nil {
 		return unlessNode(err)
 	}
-	// A log that is switched wants room for its next segment.
+	// Switching the log needs space for the next segment.
 	full := time.Now().Add(diskFullFor)
 	for time.Now().Before(full) && err == nil {
 		if _, err = d.sql(ctx, primary.GetName(), "postgres", "CHECKPOINT; SELECT pg_switch_wal()"); err == nil {
@@ -39,7 +39,8 @@ func (d *database) losesDisk(ctx context.Context, _ notes, _ *rand.Rand) error {
 	return errors.Join(until(ctx, full), free())
 }
 
-// diskMiB of each server in a soak: far more than the database, and nothing to the node.
+// diskMiB is the size of each server's disk in a soak: far larger than the database, and small for
+// the node.
 const diskMiB = 1500
 
 // hasSmallDisks moves each server's volume to a disk of its own, which can be filled.
@@ -63,7 +64,7 @@ func (d *database) hasSmallDisks(ctx context.Context, n notes) error {
 	return d.ready(ctx)
 }
 
-// sleeps waits until the database is hibernated, and no pod has a volume.
+// sleeps hibernates the database and waits until no pod uses a volume.
 func (d *database) sleeps(ctx context.Context) error {
 	if err := d.change(ctx, harness.Patch{"hibernated": true}); err != nil {
 		return err

@@ -22,26 +22,26 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// Bounds of a failover by deletion without grace, of many together.
+// Targets for failovers by deletion without grace.
 const (
 	medianFailover = 1500 * time.Millisecond
-	// slowFailover is broken down.
+	// slowFailover is the duration from which a failover's steps are reported.
 	slowFailover = 3 * time.Second
 )
 
-// How often the primary is deleted under each condition: 50 times in all, and in
-// quick not at all.
+// How often the primary is deleted under each condition: 50 times in all, and not at all in a quick
+// run.
 const (
 	idleFailovers   = 17
 	loadedFailovers = 17
 	thawedFailovers = 16
 )
 
-// condition under which a failover takes place; what it returns ends it.
+// condition sets up what a failover takes place under. The returned function ends it.
 type condition func(ctx context.Context) (end func(), err error)
 
-// failsOver deletes the primary without grace, many times, each time under the
-// ledger, and adds to the gaps of all failovers before.
+// failsOver deletes the primary without grace many times, each time with a ledger, and adds the
+// gaps to those of all earlier failovers.
 func (d *database) failsOver(all *[]time.Duration, times int, under condition) check {
 	return func(ctx context.Context, n notes) error {
 		var gaps []time.Duration
@@ -75,8 +75,8 @@ func (d *database) failsOver(all *[]time.Duration, times int, under condition) c
 	}
 }
 
-// failover by deletion without grace. It returns how long no write was acknowledged,
-// and where the time went.
+// failover deletes the primary without grace. It returns how long no write was acknowledged, and
+// how long each step took.
 func (d *database) failover(ctx context.Context, under condition) (time.Duration, string, error) {
 	if err := d.ready(ctx); err != nil {
 		return 0, "", err
@@ -128,9 +128,9 @@ func (d *database) flows(ctx context.Context) error {
 	return d.ledger.Flows(ctx, soon, now)
 }
 
-// breakdown of a failover: until the server had ended and its lock was released, until
-// the next one had seen that, until it had taken the lock, until it was promoted, until
-// the Service led there, and until a write was acknowledged.
+// breakdown describes the steps of a failover: until the last write, until the leader lock was
+// released, until the next server observed that, until it had taken the lock, until it was
+// promoted, until the Service led to it, and until a write was acknowledged.
 func (d *database) breakdown(ctx context.Context, old *unstructured.Unstructured, deleted time.Time, a harness.Account, routes *routes) (string, error) {
 	released, taken, by := d.lockOf(old.GetName(), deleted)
 	log, err := d.logSince(ctx, by, deleted)
@@ -152,15 +152,15 @@ func (d *database) breakdown(ctx context.Context, old *unstructured.Unstructured
 	), nil
 }
 
-// Patroni's ConfigMaps: leaderName of the leader lock, configName of the configuration and
-// of the history of timelines.
+// Patroni's ConfigMaps: leaderName is the leader lock, configName the configuration and the history
+// of timelines.
 const (
 	leaderName = setName + "-leader"
 	configName = setName + "-config"
 )
 
-// lockOf a holder: when it was released and when another one took it. Only the latter is
-// on the servers' own clock.
+// lockOf returns when the leader lock of a holder was released, and when another server took it and
+// which one. Only the latter time is on the servers' own clock.
 func (d *database) lockOf(holder string, after time.Time) (released, taken time.Time, by string) {
 	for _, v := range d.world.History("ConfigMap", leaderName) {
 		if v.At.Before(after) || v.Deleted {
@@ -183,7 +183,7 @@ func (d *database) lockOf(holder string, after time.Time) (released, taken time.
 	return released, taken, by
 }
 
-// logLines of a server, with the moments in which they were written.
+// logLines are the lines of a server's log with the times at which they were written.
 type logLines []harness.Moment
 
 func (l logLines) first(text string, after time.Time) time.Time {
@@ -217,12 +217,12 @@ func (d *database) logSince(ctx context.Context, pod string, since time.Time) (l
 	return out, lines.Err()
 }
 
-// address of a server's pod.
+// address returns the IP address of a server's pod.
 func (d *database) address(pod string) string {
 	return harness.Field(d.world.Get("Pod", pod), "status", "podIP")
 }
 
-// routes are where the primary's Service led, since they are followed.
+// routes are the addresses that the primary's Service led to since followRoutes, with the times.
 type routes struct {
 	mu   sync.Mutex
 	seen []harness.Moment
@@ -255,7 +255,7 @@ func (r *routes) add(slice *discoveryv1.EndpointSlice) {
 	}
 }
 
-// reached is when the Service led to an address first.
+// reached returns when the Service first led to an address.
 func (r *routes) reached(address string, after time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,16 +267,16 @@ func (r *routes) reached(address string, after time.Time) time.Time {
 	return time.Time{}
 }
 
-// idle is no condition.
+// idle adds no condition.
 func idle(context.Context) (func(), error) { return func() {}, nil }
 
-// apiClients that keep the API server busy.
+// apiClients is the number of clients that keep the API server busy.
 const apiClients = 4
 
-// loaded has the API server list and write all the time.
+// loaded keeps the API server busy with lists and writes.
 func (d *database) loaded(ctx context.Context) (func(), error) {
-	// In a namespace of its own: this process keeps every version of what is in the
-	// database's, and looks at all of it with each one.
+	// In a namespace of its own: this process keeps every version of the objects in the database's
+	// namespace, and checks all of them with each event.
 	namespace := d.namespace + "-load"
 	if ns, err := cluster.Get(ctx, "Namespace", "", namespace); err != nil {
 		return nil, err
@@ -291,7 +291,7 @@ func (d *database) loaded(ctx context.Context) (func(), error) {
 	for i := range apiClients {
 		name := fmt.Sprintf("e2e-load-%d", i)
 		_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		// A busy server may not have deleted the one of the time before.
+		// A busy API server may not have deleted the one of the last call.
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			cancel()
 			all.Wait()
@@ -301,7 +301,7 @@ func (d *database) loaded(ctx context.Context) (func(), error) {
 			defer func() { _ = maps.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) }()
 			for n := 0; ctx.Err() == nil; n++ {
 				patch := fmt.Sprintf(`{"data":{"n":"%d %s"}}`, n, strings.Repeat("x", 10_000))
-				// A busy server may refuse some.
+				// A busy API server may refuse some.
 				_, _ = maps.Patch(ctx, name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
 				_, _ = cluster.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 			}
@@ -310,10 +310,10 @@ func (d *database) loaded(ctx context.Context) (func(), error) {
 	return sync.OnceFunc(func() { cancel(); all.Wait() }), nil
 }
 
-// frozenBefore is longer than the lock lives: the primary goes on in failsafe mode.
+// frozenBefore is longer than the leader lock is valid: the primary continues in failsafe mode.
 const frozenBefore = 25 * time.Second
 
-// thawed freezes the API server, and lets it go on.
+// thawed freezes the API server for frozenBefore, so that the failover follows its return.
 func (d *database) thawed(ctx context.Context) (func(), error) {
 	return func() {}, d.frozenAPI(ctx, frozenBefore)
 }

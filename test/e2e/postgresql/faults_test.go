@@ -16,7 +16,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
-// deletePod that this one is, and no later one of its name.
+// deletePod deletes exactly this pod and no later one of the same name.
 func (d *database) deletePod(ctx context.Context, p *unstructured.Unstructured, grace *int64) error {
 	err := cluster.Kube.CoreV1().Pods(d.namespace).Delete(ctx, p.GetName(), metav1.DeleteOptions{
 		GracePeriodSeconds: grace, Preconditions: metav1.NewUIDPreconditions(string(p.GetUID())),
@@ -35,8 +35,8 @@ func (d *database) losesPrimary(ctx context.Context, _ notes) error {
 	return d.succeeded(ctx, old)
 }
 
-// losesProcesses kills Patroni and PostgreSQL. They are stopped first, so that
-// none of them sees another one die.
+// losesProcesses kills Patroni and PostgreSQL. They are stopped first, so that none of them notices
+// the end of another one.
 func (d *database) losesProcesses(ctx context.Context, n notes) error {
 	p := d.primary()
 	if _, err := harness.Signal(p, syscall.SIGSTOP, container); err != nil {
@@ -53,7 +53,7 @@ func (d *database) losesProcesses(ctx context.Context, n notes) error {
 	})
 }
 
-// restarts of a pod's container.
+// restarts returns how often the container of a pod has restarted.
 func restarts(p *unstructured.Unstructured) int64 {
 	statuses, err := harness.List(p, "status", "containerStatuses")
 	if err != nil {
@@ -68,7 +68,7 @@ func restarts(p *unstructured.Unstructured) int64 {
 	return 0
 }
 
-// unlessNode makes a fault that is out of reach here a check that is skipped.
+// unlessNode turns the error of a fault that cannot be caused here into that of a skipped check.
 func unlessNode(err error) error {
 	if errors.Is(err, harness.ErrNotNode) || errors.Is(err, harness.ErrNotEmbedded) {
 		return suite.SkippedError(err.Error())
@@ -95,7 +95,7 @@ func (d *database) replaced(ctx context.Context, kind string, old *unstructured.
 func (d *database) losesVolume(ctx context.Context, _ notes) error {
 	pod := d.replica()
 	volume := d.world.Get("PersistentVolumeClaim", "data-"+pod.GetName())
-	// It goes once no pod uses it any more.
+	// The claim is removed once no pod uses it.
 	if err := cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, volume.GetName()); err != nil {
 		return err
 	}

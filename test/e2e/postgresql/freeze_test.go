@@ -14,15 +14,15 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// frozenFor is longer than Patroni's lock lives.
+// frozenFor is longer than Patroni's leader lock is valid.
 const frozenFor = time.Minute
 
-// freezes the primary until another one has taken over, and longer. It must not
-// take a write when it wakes up.
+// freezes freezes the primary until another server has taken over, and longer. The old primary must
+// not take a write when it continues.
 func (d *database) freezes(ctx context.Context, n notes) error {
 	old := d.primary()
 	start := time.Now()
-	// Whatever comes: a frozen process would stay behind.
+	// Thaw it in any case, because frozen processes would stay behind.
 	defer func() { _ = thaw(old) }()
 	stopped, err := harness.Signal(old, syscall.SIGSTOP)
 	if err != nil {
@@ -74,13 +74,13 @@ func (d *database) freezes(ctx context.Context, n notes) error {
 func thaw(p *unstructured.Unstructured) error {
 	_, err := harness.Signal(p, syscall.SIGCONT)
 	if errors.Is(err, harness.ErrNotNode) {
-		// All that was frozen has been killed since.
+		// All processes that were frozen have been killed since.
 		return nil
 	}
 	return err
 }
 
-// until a moment: how long a fault lasts is part of it.
+// until waits until a moment, because the duration of a fault is part of it.
 func until(ctx context.Context, moment time.Time) error {
 	t := time.NewTimer(time.Until(moment))
 	defer t.Stop()

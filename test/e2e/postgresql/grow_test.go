@@ -16,8 +16,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// grows every volume by what it had at first. There is no way back, so the claim
-// keeps it.
+// grows expands every volume by 10Gi. Volumes cannot shrink, so the claim keeps the new size.
 func (d *database) grows(ctx context.Context, n notes) error {
 	have, err := resource.ParseQuantity(d.spec("storageSize"))
 	if err != nil {
@@ -44,15 +43,15 @@ func (d *database) grows(ctx context.Context, n notes) error {
 	if !tests.Full() {
 		return nil
 	}
-	// A server that comes later has the same. The StatefulSet's own template cannot
-	// be changed, or its volume is an old one.
+	// A later server has the same size. The template of the StatefulSet cannot be changed, and its
+	// volume may be an old one.
 	if err := d.change(ctx, harness.Patch{"size": baseSize + 1}); err != nil {
 		return err
 	}
 	return errors.Join(d.whole(ctx, baseSize+1), d.grown(ctx, want, baseSize+1))
 }
 
-// grown waits until the first volumes are as large as they should be.
+// grown waits until the volumes of the first servers have at least this size.
 func (d *database) grown(ctx context.Context, want resource.Quantity, servers int) error {
 	return d.world.Await(ctx, settled, fmt.Sprintf("volumes of %s", &want), func() (bool, string) {
 		for i := range servers {

@@ -41,11 +41,11 @@ func (d *database) hibernates(ctx context.Context, n notes) error {
 	return nil
 }
 
-// volumes of the claim, name to UID.
+// volumes returns the UIDs of the servers' volume claims, by name.
 func (d *database) volumes() map[string]string {
 	out := map[string]string{}
 	for _, v := range d.world.List("PersistentVolumeClaim") {
-		// Those of pods that verify a backup come and go.
+		// Leave out the temporary volumes of pods that verify a backup.
 		if strings.HasPrefix(v.GetName(), "data-") {
 			out[v.GetName()] = string(v.GetUID())
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
-// comesBackOtherwise: over volumes that were kept the newest data leads, whatever
-// size the next claim has.
+// comesBackOtherwise checks that over retained volumes the server with the newest data becomes
+// primary, whatever the size of the new claim.
 func (d *database) comesBackOtherwise(ctx context.Context, n notes) error {
 	_, err := d.account(ctx, n, noTarget, func(ctx context.Context, _ notes) error { return d.switchover(ctx, server(baseSize-1)) })
 	if err != nil {
@@ -50,8 +50,9 @@ func (d *database) comesBackOtherwise(ctx context.Context, n notes) error {
 	return d.keepLedger(ctx)
 }
 
-// leadsOlder: the newest volume is gone, and one leads that knows nothing of the timelines
-// that the archive has from there. Nothing there is overwritten, and archiving goes on.
+// leadsOlder checks that, if the newest volume is lost, a server becomes primary that does not have
+// the latest timelines of the archive. No history in the archive may be overwritten, and archiving
+// continues.
 func (d *database) leadsOlder(ctx context.Context, n notes) error {
 	if err := d.ready(ctx); err != nil {
 		return err
@@ -113,7 +114,8 @@ func (d *database) leadsOlder(ctx context.Context, n notes) error {
 	return d.keepLedger(ctx)
 }
 
-// reclaims the database with a size, after the volumes of some servers were lost.
+// reclaims deletes the claim, and the volumes of some servers, and applies it again with another
+// size.
 func (d *database) reclaims(ctx context.Context, n notes, size int, count, least string, lost ...string) error {
 	if _, err := d.end(ctx, stays(d.volumes())...); err != nil {
 		return err
@@ -144,7 +146,7 @@ func (d *database) reclaims(ctx context.Context, n notes, size int, count, least
 	return nil
 }
 
-// fileOf a size is the claim, in its namespace.
+// fileOf applies the claim with a size.
 func (d *database) fileOf(ctx context.Context, size int) error {
 	u, err := manifests.Read(d.manifest, map[string]string{"NAMESPACE": d.namespace})
 	if err != nil {
@@ -157,7 +159,8 @@ func (d *database) fileOf(ctx context.Context, size int) error {
 	return err
 }
 
-// wakesSmaller: the primary's volume is of a server that shall not be any more.
+// wakesSmaller hibernates the database, and wakes it with one server, while the primary's volume
+// belongs to a server that is removed.
 func (d *database) wakesSmaller(ctx context.Context, _ notes) error {
 	if err := d.switchover(ctx, server(baseSize-1)); err != nil {
 		return err
@@ -178,15 +181,15 @@ func (d *database) wakesSmaller(ctx context.Context, _ notes) error {
 	return d.whole(ctx, 1)
 }
 
-// Where the data is, and a name there that pg_rewind stumbles over: it takes no
-// folder for a file.
+// The folder of the data, and a file name in it at which pg_rewind fails if it is a folder on one
+// server.
 const (
 	volumeDir = "/var/lib/postgresql/data"
 	obstacle  = volumeDir + "/pgdata/e2e-obstacle"
 )
 
-// failsToRewind: a server that cannot be rewound copies the primary, and what it
-// had is set aside.
+// failsToRewind checks that a server that cannot be rewound copies the primary, and that its old
+// data is set aside.
 func (d *database) failsToRewind(ctx context.Context, n notes) error {
 	old := d.primary()
 	manager := func(pod string, command ...string) (string, error) {

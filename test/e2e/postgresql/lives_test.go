@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/e2e-framework/pkg/types"
 )
 
-// brief is a database of development, of one server, with a short life.
+// brief returns a database for development with one server, which exists only for a short time.
 func brief(version string) *database {
 	return &database{namespace: "e2e-postgresql-development-" + version, manifest: "postgresql/development.yaml"}
 }
@@ -26,7 +26,7 @@ func development() types.Feature {
 		Feature()
 }
 
-// major that is not the one of all other checks.
+// major returns a check of a major version that the other checks do not use.
 func major(version string) types.Feature {
 	d := brief(version)
 	return tests.Feature("PostgreSQL "+version, d.namespace).
@@ -36,7 +36,8 @@ func major(version string) types.Feature {
 		Feature()
 }
 
-// lives a short life, which begins with no data of another one.
+// lives creates a database, writes, reads, and deletes it. It must begin without data of an earlier
+// one.
 func (d *database) lives(ctx context.Context, n notes, major string) error {
 	start := time.Now()
 	if err := d.begins(ctx, major); err != nil {
@@ -70,8 +71,9 @@ func (d *database) lives(ctx context.Context, n notes, major string) error {
 	return err
 }
 
-// livesAtOnce: while the servers of a life end they write into the next one's state that
-// the database was made, if that is there already.
+// livesAtOnce deletes the claim and applies it again at once, many times. The servers of the
+// deleted one may still write that the database is initialized into the state of the new one, if
+// that exists already.
 func (d *database) livesAtOnce(ctx context.Context, n notes) error {
 	const lives = 8
 	if err := d.begins(ctx, "17"); err != nil {
@@ -102,7 +104,8 @@ func (d *database) livesAtOnce(ctx context.Context, n notes) error {
 	return err
 }
 
-// begins in its namespace, which a life before may have left.
+// begins applies the claim and waits until it is healthy. The namespace may exist from an earlier
+// call.
 func (d *database) begins(ctx context.Context, version string) error {
 	values := map[string]string{"VERSION": version}
 	var err error
@@ -120,7 +123,7 @@ func (d *database) begins(ctx context.Context, version string) error {
 	return d.hasClient(ctx)
 }
 
-// livesTwice under one name: the second one has nothing of the first.
+// livesTwice runs lives twice under one name: the second database has nothing of the first.
 func (d *database) livesTwice(ctx context.Context, n notes) error {
 	for range 2 {
 		if err := d.lives(ctx, n, "17"); err != nil {

@@ -1,8 +1,7 @@
 //go:build e2e
 
-// Package postgresql tests a DatabaseCluster the hard way: servers are killed,
-// frozen, moved, added, removed and changed while a ledger is kept of every row
-// that was acknowledged.
+// Package postgresql tests a DatabaseCluster under faults: servers are killed, frozen, moved,
+// added, removed and changed while a ledger records every row that was acknowledged.
 package postgresql
 
 import (
@@ -24,8 +23,7 @@ func TestMain(m *testing.M) {
 	tests.Main(m)
 }
 
-// TestPostgreSQL lists the checks in their order. Without -full only those are
-// made that are quick.
+// TestPostgreSQL: the checks pass in their order. Without -full only the quick ones run.
 func TestPostgreSQL(t *testing.T) {
 	if *soakSeed != "" {
 		f, err := soak(*soakSeed)

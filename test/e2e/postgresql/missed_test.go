@@ -17,9 +17,9 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// missesTimeline: of two servers without synchronous replication one was away while the
-// other went on along a timeline of its own. It does not lead when that one is away in
-// its turn, says why, and nothing that was acknowledged is lost.
+// missesTimeline checks two servers without synchronous replication, of which one was frozen while
+// the other one continued on a new timeline. If the other one is then down, the first one must not
+// become primary and has to report why, and no acknowledged row is lost.
 func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	if err := d.begins(ctx, "17"); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 		return err
 	}
 
-	// Whatever comes: a frozen process would stay behind.
+	// Thaw it in any case, because frozen processes would stay behind.
 	defer func() { _ = thaw(replica) }()
 	if _, err := harness.Signal(replica, syscall.SIGSTOP); err != nil {
 		return unlessNode(err)
@@ -49,7 +49,7 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	if err := d.succeeded(ctx, primary); err != nil {
 		return err
 	}
-	// Its label is there before it takes writes.
+	// The pod has the label of a primary before it takes writes.
 	err := d.world.Await(ctx, soon, "the next primary to take writes", func() (bool, string) {
 		recovers, err := d.ask(ctx, "postgres", "SELECT pg_is_in_recovery()")
 		return err == nil && recovers == "f", fmt.Sprint(recovers, err)
@@ -74,7 +74,8 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	if again.GetName() != primary.GetName() {
 		return fmt.Errorf("%s leads, which was frozen", again.GetName())
 	}
-	// It stays away: the kubelet would start a frozen one anew.
+	// No new pod is scheduled, so this server stays down. It is not frozen, because the kubelet
+	// would restart it.
 	defer func() { _ = cordon(context.WithoutCancel(ctx), false) }()
 	if err := cordon(ctx, true); err != nil {
 		return err
@@ -123,8 +124,8 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	return err
 }
 
-// published waits until Patroni has written that a timeline began: from then on no server
-// leads that never saw it.
+// published waits until Patroni has published the history of a timeline: from then on no server
+// that lacks it becomes primary.
 func (d *database) published(ctx context.Context, timeline uint32) error {
 	return d.world.Await(ctx, soon, fmt.Sprintf("the history of timeline %d to be published", timeline), func() (bool, string) {
 		config := d.world.Get("ConfigMap", configName)
@@ -133,7 +134,7 @@ func (d *database) published(ctx context.Context, timeline uint32) error {
 		}
 		history := config.GetAnnotations()["history"]
 		var lines [][]any
-		// What cannot be read has no last line.
+		// A history that cannot be decoded has no last line.
 		_ = json.Unmarshal([]byte(history), &lines)
 		if n := len(lines); n > 0 && len(lines[n-1]) > 0 {
 			last, ok := lines[n-1][0].(float64)
@@ -143,7 +144,7 @@ func (d *database) published(ctx context.Context, timeline uint32) error {
 	})
 }
 
-// cordon all nodes, or let pods be scheduled again.
+// cordon makes all nodes unschedulable, or schedulable again.
 func cordon(ctx context.Context, on bool) error {
 	nodes, err := cluster.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

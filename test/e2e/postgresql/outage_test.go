@@ -14,11 +14,11 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// outageFor is many times as long as Patroni's lock lives.
+// outageFor is many times as long as Patroni's leader lock is valid.
 const outageFor = 2 * time.Minute
 
-// losesAPIServer freezes it, which is worse than killing it: who asks it is not
-// refused, but has to wait.
+// losesAPIServer freezes the API server, which is worse than its end: requests are not refused but
+// wait.
 func (d *database) losesAPIServer(ctx context.Context, _ notes) error {
 	from, err := d.ledger.Mark(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *database) frozenAPI(ctx context.Context, length time.Duration) error {
 	if err != nil {
 		return unlessNode(err)
 	}
-	// Whatever comes: all else depends on it.
+	// Thaw it in any case, because everything else depends on it.
 	defer func() { _ = api.Thaw() }()
 	if err := api.Freeze(); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (d *database) frozenAPI(ctx context.Context, length time.Duration) error {
 	})
 }
 
-// losesCrossplane takes away all that makes claims work, and then the primary.
+// losesCrossplane scales Crossplane and its functions to zero, and then deletes the primary.
 func (d *database) losesCrossplane(ctx context.Context, n notes) error {
 	return cluster.WithoutCrossplane(ctx, soon, func(deployments []appsv1.Deployment) error {
 		old := d.primary()

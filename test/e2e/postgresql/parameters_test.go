@@ -12,12 +12,12 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// started is when each server was, by pod.
+// started returns when each server was started, by pod.
 func (d *database) started(ctx context.Context) (map[string]string, error) {
 	return d.each(ctx, "SELECT pg_postmaster_start_time()")
 }
 
-// unrestarted is an error where a server was started since.
+// unrestarted returns an error if a server was restarted.
 func (d *database) unrestarted(ctx context.Context, before map[string]string) error {
 	after, err := d.started(ctx)
 	if err == nil && !maps.Equal(before, after) {
@@ -26,7 +26,7 @@ func (d *database) unrestarted(ctx context.Context, before map[string]string) er
 	return err
 }
 
-// each server's answer to a query, by pod.
+// each returns the answer of each server to a query, by pod.
 func (d *database) each(ctx context.Context, query string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, p := range d.pods() {
@@ -39,7 +39,7 @@ func (d *database) each(ctx context.Context, query string) (map[string]string, e
 	return out, nil
 }
 
-// shows waits until every server has a parameter at a value.
+// shows waits until a parameter has this value on every server.
 func (d *database) shows(ctx context.Context, parameter, value string) error {
 	return harness.Await(ctx, settled, parameter+" to be "+value, func(ctx context.Context) (bool, error) {
 		have, err := d.each(ctx, "SHOW "+parameter)
@@ -73,8 +73,8 @@ func (d *database) reloads(ctx context.Context, n notes) error {
 	return d.unrestarted(ctx, before)
 }
 
-// restarts the servers for a parameter that replicas may never have less of than
-// their primary: more of it, and less.
+// restarts changes a parameter that may never be smaller on a standby than on its primary, which
+// needs a restart: to a larger value, and back to the smaller one.
 func (d *database) restarts(ctx context.Context, n notes) error {
 	was, err := d.ask(ctx, "postgres", "SHOW max_connections")
 	if err != nil {

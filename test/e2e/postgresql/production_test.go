@@ -8,11 +8,10 @@ import (
 	"sigs.k8s.io/e2e-framework/pkg/types"
 )
 
-// orders is the database of three that most checks look at.
+// orders is the database of three servers that most checks use.
 var orders = &database{namespace: "e2e-postgresql", manifest: "postgresql/production.yaml"}
 
-// Longest times without an acknowledged write, as the documentation promises
-// them.
+// The longest times without an acknowledged write, as in the documentation.
 const (
 	whenDeleted = 5 * time.Second
 	whenKilled  = 15 * time.Second
@@ -22,8 +21,8 @@ const (
 	noTarget    = time.Duration(0)
 )
 
-// whenLockRanOut is twice the life of a leader lock: the promotion after it takes its time
-// on a machine that is slow.
+// whenLockRanOut is twice as long as a leader lock is valid: on a slow machine the promotion after
+// it takes long.
 const whenLockRanOut = 40 * time.Second
 
 func production() types.Feature {
@@ -36,8 +35,8 @@ func production() types.Feature {
 		Full("primary's pod is deleted with no grace, many times", d.failsOver(&failovers, idleFailovers, idle)).
 		Full("primary's pod is deleted while the API server is under load", d.failsOver(&failovers, loadedFailovers, d.loaded)).
 		Full("primary's pod is deleted as the API server is back", d.failsOver(&failovers, thawedFailovers, d.thawed)).
-		// Once: the kubelet waits longer each time before it starts a container
-		// again that ends often.
+		// This check is not repeated: the kubelet waits longer each time before it restarts a
+		// container that ends often.
 		Full("primary's processes are killed at once", d.under(whenKilled, d.losesProcesses)).
 		Full("primary is frozen for 60 s and thawed", d.under(whenFrozen, d.freezes)).
 		Full("primary wakes up as its lock is taken", d.wakesOften).

@@ -15,8 +15,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// impossible changes: what the API server refuses is rejected; what only the
-// claim can know is told by its condition.
+// impossible are changes that are refused: by the API server if rejected is true, else by condition
+// Accepted of the claim, because the API server alone cannot check them.
 var impossible = map[string]struct {
 	change, undo harness.Patch
 	rejected     bool

@@ -24,12 +24,11 @@ var restoredScript string
 // restorerPod is the name of the pod in which backups are restored beside the database.
 const restorerPod = "e2e-restorer"
 
-// configured is where a server's pod has what leads to its repository.
+// configured is the folder in a server's pod with the configuration of the repository.
 const configured = "/etc/storeplane/"
 
-// hasRestorer starts a pod that reaches the repository as the servers do, and runs
-// nothing. A restore there takes seconds, where a claim that is restored takes most of a
-// minute.
+// hasRestorer starts a pod that reaches the repository as the servers do, and runs nothing. A
+// restore in it takes seconds, while a restored claim takes most of a minute.
 func (d *database) hasRestorer(ctx context.Context) error {
 	if d.world.Get("Pod", restorerPod) != nil {
 		return nil
@@ -51,7 +50,7 @@ func (d *database) hasRestorer(ctx context.Context) error {
 	})
 }
 
-// restorer is a pod as a server's, without its data, its probes and its programs.
+// restorer returns a pod like that of a server, without its data, its probes and its programs.
 func restorer(server *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: restorerPod, Namespace: server.Namespace}}
 	out.Spec.AutomountServiceAccountToken = new(false)
@@ -78,12 +77,12 @@ func restorer(server *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// archived is when all of the log has to be in the archive that was written before. An
-// archiver that has failed three times waits a minute.
+// archived is how long it may take until all earlier WAL is archived. An archiver that has failed
+// three times waits a minute.
 const archived = 2 * time.Minute
 
-// restores what the archive has by now beside the database, and holds it against what
-// was acknowledged until the log was switched.
+// restores restores the content of the archive beside the database, and checks that it has every
+// row that was acknowledged before the log was switched.
 func (d *database) restores(ctx context.Context, n notes) error {
 	if err := d.hasRestorer(ctx); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// rolls to the minor version that the servers are of already, which is another
-// image to everybody, and back.
+// rolls rolls to the minor version that the servers already run, which is another image name, and
+// back.
 func (d *database) rolls(ctx context.Context, n notes) error {
 	have, err := d.ask(ctx, "postgres", "SHOW server_version")
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *database) rolls(ctx context.Context, n notes) error {
 			return err
 		}
 		for _, p := range d.pods() {
-			// A release adds the digest.
+			// Images of a release have a digest.
 			if image, _, _ := strings.Cut(imageOf(p), "@"); !strings.HasSuffix(image, "postgresql:"+version) {
 				return fmt.Errorf("pod %s runs %s, not version %s", p.GetName(), image, version)
 			}
@@ -52,8 +52,7 @@ func (d *database) rolls(ctx context.Context, n notes) error {
 	return nil
 }
 
-// imageOf the database's own container: what stands before it in the pod is
-// another one.
+// imageOf returns the image of the database's own container, which is not the first one of the pod.
 func imageOf(p *unstructured.Unstructured) string {
 	for _, c := range harness.Containers(p) {
 		if c["name"] == container {
@@ -64,14 +63,15 @@ func imageOf(p *unstructured.Unstructured) string {
 	return ""
 }
 
-// leave is when a pod was told to go, and come when its successor was ready.
+// turn is the replacement of one pod: leave is the version in which its deletion began, and come
+// the one in which its successor became ready.
 type turn struct {
 	pod         string
 	leave, come harness.Version
 }
 
-// rolledInOrder looks back: one pod at a time was replaced, each ready before the
-// next one went, and the primary's was the last.
+// rolledInOrder checks that one pod was replaced at a time, each of them ready before the next one
+// was deleted, and that of the primary as the last one.
 func (d *database) rolledInOrder(old []*unstructured.Unstructured, primary string) error {
 	var turns []turn
 	for _, p := range old {
@@ -111,8 +111,7 @@ func (d *database) turnOf(old *unstructured.Unstructured) (turn, error) {
 	return t, nil
 }
 
-// compare two versions by their revisions; revisions of one API server can be
-// compared.
+// compare compares the revisions of two versions, which is possible within one API server.
 func compare(a, b harness.Version) int {
 	c, err := resourceversion.CompareResourceVersion(a.Revision(), b.Revision())
 	if err != nil {
@@ -121,7 +120,7 @@ func compare(a, b harness.Version) int {
 	return c
 }
 
-// missesImage asks for a minor version that there is none of.
+// missesImage sets a minor version without an image.
 func (d *database) missesImage(ctx context.Context, n notes) error {
 	primary := d.primary()
 	start := time.Now()
@@ -142,7 +141,7 @@ func (d *database) missesImage(ctx context.Context, n notes) error {
 	if err := d.whole(ctx, baseSize); err != nil {
 		return err
 	}
-	// The server of the backups' volume had that version too.
+	// The server of the backups' volume was changed to that version too.
 	if err := d.hasRepository(ctx, 1); err != nil {
 		return err
 	}

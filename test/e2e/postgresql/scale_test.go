@@ -9,8 +9,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// scales down to one server, and up again. In full up to five, and down with the
-// primary on the last of them.
+// scales scales to one server and up again. In a full run it also scales to five servers, and down
+// while the primary is the last of them.
 func (d *database) scales(ctx context.Context, n notes) error {
 	sizes := []int{1, baseSize}
 	if tests.Full() {
@@ -19,7 +19,7 @@ func (d *database) scales(ctx context.Context, n notes) error {
 	have := baseSize
 	for _, size := range sizes {
 		if size < have {
-			// One that has to go.
+			// Make a server primary that will be removed.
 			if err := d.switchover(ctx, server(have-1)); err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ var (
 	soakFaults = flag.Int("faults", 50, "Number of faults in a soak.")
 )
 
-// Lengths of faults.
+// Durations of faults.
 const (
 	// storeAway is longer than pgBackRest waits.
 	storeAway = 25 * time.Second
@@ -33,9 +33,9 @@ const (
 	cutFor    = 15 * time.Second
 )
 
-// soak is many faults in one run, in an order that a seed draws. After each of them no
-// acknowledged row is lost, no two servers have acknowledged at a time, and a restore of
-// what the archive has by then has every row.
+// soak returns many faults in one run, in an order that a seed draws. After each of them no
+// acknowledged row is lost, no two servers were primary at the same time, and a restore from the
+// archive has every row.
 func soak(seed string) (types.Feature, error) {
 	number, err := strconv.ParseUint(seed, 10, 64)
 	if err != nil {
@@ -52,7 +52,7 @@ func soak(seed string) (types.Feature, error) {
 	return f.Feature(), nil
 }
 
-// fault that happens to the database; draw decides what it hits.
+// fault is a fault of the database. draw decides what it hits.
 type fault func(ctx context.Context, n notes, draw *rand.Rand) error
 
 func (d *database) faults() map[string]fault {
@@ -77,17 +77,17 @@ func (d *database) faults() map[string]fault {
 	}
 }
 
-// drawn server.
+// drawn returns a server at random.
 func (d *database) drawn(draw *rand.Rand) *unstructured.Unstructured {
 	pods := d.pods()
 	return pods[draw.IntN(len(pods))]
 }
 
-// losesStore freezes the server that WAL goes to. Claims are not paused for it, nor is
-// anything scaled: so much happens here that Crossplane may take its time to answer.
+// losesStore freezes the server that stores WAL. It does not pause the claim or scale anything,
+// because after so many changes Crossplane may take long to react.
 func (d *database) losesStore(ctx context.Context, _ notes, _ *rand.Rand) error {
 	store := d.world.Get("Pod", repositoryName+"-0")
-	// Whatever comes: a frozen process would stay behind.
+	// Thaw it in any case, because frozen processes would stay behind.
 	defer func() { _ = thaw(store) }()
 	if _, err := harness.Signal(store, syscall.SIGSTOP); err != nil {
 		return unlessNode(err)
@@ -98,7 +98,7 @@ func (d *database) losesStore(ctx context.Context, _ notes, _ *rand.Rand) error 
 	return thaw(store)
 }
 
-// losesNetwork between two servers, of which neither need be the primary.
+// losesNetwork cuts the network between two servers. The primary may be one of them.
 func (d *database) losesNetwork(ctx context.Context, _ notes, draw *rand.Rand) error {
 	pods := d.pods()
 	draw.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
@@ -106,11 +106,11 @@ func (d *database) losesNetwork(ctx context.Context, _ notes, draw *rand.Rand) e
 	if err != nil {
 		return unlessNode(err)
 	}
-	// Also after an interrupt.
+	// Restore the network also after an interrupt.
 	return errors.Join(until(ctx, time.Now().Add(cutFor)), heal(context.WithoutCancel(ctx)))
 }
 
-// survives a fault.
+// survives returns a check that the database recovers from a fault.
 func (d *database) survives(do event) check {
 	return func(ctx context.Context, n notes) error {
 		if err := d.ready(ctx); err != nil {

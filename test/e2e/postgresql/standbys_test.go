@@ -16,8 +16,8 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// aloneFor is several times as long as Patroni needs to see that it has no
-// standby, and aloneAfter is when it must have seen it.
+// aloneFor is several times as long as Patroni needs to notice that it has no standby, and
+// aloneAfter is when it must have noticed.
 const (
 	aloneFor   = 30 * time.Second
 	aloneAfter = 12 * time.Second
@@ -32,8 +32,8 @@ func (d *database) losesAllStandbys(ctx context.Context, n notes) error {
 	return nil
 }
 
-// losesStandbys of a mode, and none comes back for a while: strict stops writes,
-// quorum goes on without.
+// losesStandbys deletes all standbys and prevents new ones for a time: strict blocks writes, with
+// quorum they continue.
 func (d *database) losesStandbys(mode string) event {
 	return func(ctx context.Context, n notes) (err error) {
 		if err := d.change(ctx, harness.Patch{"synchronousMode": mode}); err != nil {
@@ -82,7 +82,7 @@ func (d *database) losesStandbys(mode string) event {
 	}
 }
 
-// follows waits until Patroni has taken up a mode.
+// follows waits until Patroni's configuration has the mode.
 func (d *database) follows(ctx context.Context, strict bool) error {
 	return d.world.Await(ctx, soon, fmt.Sprintf("synchronous_mode_strict to be %t", strict), func() (bool, string) {
 		c := d.world.Get("ConfigMap", setName+"-config")
@@ -94,7 +94,7 @@ func (d *database) follows(ctx context.Context, strict bool) error {
 	})
 }
 
-// takesNoPods any more, until the namespace is freed.
+// takesNoPods prevents new pods in the namespace until free is called.
 func (d *database) takesNoPods(ctx context.Context) (free func(context.Context) error, err error) {
 	quotas := cluster.Kube.CoreV1().ResourceQuotas(d.namespace)
 	const name = "no-more-pods"
@@ -109,7 +109,7 @@ func (d *database) takesNoPods(ctx context.Context) (free func(context.Context) 
 		}
 		return nil
 	}
-	// The API server enforces it once it has been counted.
+	// The API server enforces the quota once its usage has been counted.
 	err = harness.Await(ctx, soon, "the quota to be counted", func(ctx context.Context) (bool, error) {
 		q, err := quotas.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// switchover to a server, by patronictl in the pod of the primary, as the docs say. Patroni
-// refuses while the candidate does not count yet for writes, so it is asked until it has done
-// it.
+// switchover makes a server primary by patronictl in the pod of the primary, as the documentation
+// describes. Patroni refuses while the candidate is not yet a synchronous standby, so it is
+// retried.
 func (d *database) switchover(ctx context.Context, candidate string) error {
 	answer := ""
 	return d.world.Await(ctx, soon, candidate+" to be primary", func() (bool, string) {

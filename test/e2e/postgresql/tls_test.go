@@ -24,7 +24,7 @@ func (d *database) hasTLS(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	// The certificate has to bear each name by which a server is reached.
+	// The certificate has to contain each name by which a server is reached.
 	names := []string{l.Settings["host"], replicas, primaryName, primaryName + "." + d.namespace}
 	for _, p := range d.pods() {
 		names = append(names, p.GetName()+"."+setName+"."+d.namespace+".svc")
@@ -43,8 +43,7 @@ func (d *database) hasTLS(ctx context.Context, n notes) error {
 	return errors.Join(errs...)
 }
 
-// refusesStrangers: what was verified has to be able to fail, and nobody gets in
-// without TLS.
+// refusesStrangers checks that the verification can fail, and that no client connects without TLS.
 func (d *database) refusesStrangers(ctx context.Context, l harness.Login) error {
 	address := harness.Field(d.primary(), "status", "podIP")
 	l.Settings = with(l.Settings, "host", address)
@@ -69,7 +68,7 @@ func (d *database) refusesStrangers(ctx context.Context, l harness.Login) error 
 	return nil
 }
 
-// uriWorks as it stands in the Secret, and asks for TLS by itself.
+// uriWorks checks that the uri in the Secret works unchanged and requires TLS.
 func (d *database) uriWorks(ctx context.Context) error {
 	uri, err := d.secret(connection, "uri")
 	if err != nil {

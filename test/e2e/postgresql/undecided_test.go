@@ -24,16 +24,16 @@ var volumesScript string
 // volumesPod is the name of the pod in which volumes are changed while no server runs.
 const volumesPod = "e2e-volumes"
 
-// leaderless is for how long no server may lead that must not.
+// leaderless is how long it is checked that no server becomes primary.
 const leaderless = 20 * time.Second
 
-// meetsForeign: a volume of another database lies under the name of one of the claim's.
-// Nothing leads until that volume is left out.
+// meetsForeign checks a claim of which one volume holds another database: no server becomes primary
+// until that volume is removed.
 func (d *database) meetsForeign(ctx context.Context, n notes) (err error) {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
-	// A claim that nothing leads is not worth waiting for by the next check.
+	// The next check must not wait for a claim without a primary.
 	defer func() { d.broken = d.broken || err != nil }()
 	const count = "SELECT count(*) FROM e2e_own"
 	if _, err := d.ask(ctx, "postgres", "DROP TABLE IF EXISTS e2e_own; CREATE TABLE e2e_own AS SELECT generate_series(1, 100)"); err != nil {
@@ -48,7 +48,7 @@ func (d *database) meetsForeign(ctx context.Context, n notes) (err error) {
 	if err := d.undecided(ctx, n, "hold different databases, with system identifiers"); err != nil {
 		return err
 	}
-	// The way out that keeps what the others hold.
+	// The solution that keeps the data of the other volumes.
 	if err := d.leavesOut(ctx, server(1)); err != nil {
 		return err
 	}
@@ -62,8 +62,8 @@ func (d *database) meetsForeign(ctx context.Context, n notes) (err error) {
 	return err
 }
 
-// meetsParted: two servers went on with the database by themselves. Nothing leads until
-// the annotation names the volume that shall.
+// meetsParted checks a claim of which two servers have continued with the database independently:
+// no server becomes primary until the annotation names a volume.
 func (d *database) meetsParted(ctx context.Context, n notes) (err error) {
 	if err := d.ready(ctx); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (d *database) meetsParted(ctx context.Context, n notes) (err error) {
 	return err
 }
 
-// undecided waits until the claim reports why nothing leads, and sees that nothing does.
+// undecided waits until the claim reports why there is no primary, and checks that there is none.
 func (d *database) undecided(ctx context.Context, n notes, want string) error {
 	start := time.Now()
 	if err := d.says(ctx, settled, want); err != nil {
@@ -132,13 +132,13 @@ func (d *database) undecided(ctx context.Context, n notes, want string) error {
 	})
 }
 
-// leavesOut a server's volume: it begins with a new one.
+// leavesOut removes a server's volume, so that it begins with a new one.
 func (d *database) leavesOut(ctx context.Context, server string) error {
 	volume, pod := d.world.Get("PersistentVolumeClaim", "data-"+server), d.world.Get("Pod", server)
 	if volume == nil || pod == nil {
 		return fmt.Errorf("server %s has no pod or no volume claim", server)
 	}
-	// It goes once no pod uses it any more.
+	// The volume claim is removed once no pod uses it.
 	if err := cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, volume.GetName()); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (d *database) leavesOut(ctx context.Context, server string) error {
 	return d.replaced(ctx, "PersistentVolumeClaim", volume)
 }
 
-// changesVolumes ends the claim, which keeps its volumes, and changes those of servers.
+// changesVolumes deletes the claim, which keeps its volumes, and changes those of some servers.
 func (d *database) changesVolumes(ctx context.Context, how string, servers ...string) error {
 	like := &corev1.Pod{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.world.Get("Pod", servers[0]).Object, like); err != nil {
@@ -182,7 +182,7 @@ func (d *database) changesVolumes(ctx context.Context, how string, servers ...st
 	return d.world.AwaitGone(ctx, soon, "Pod", volumesPod)
 }
 
-// changer is a pod with the image of a server, and the volumes of some.
+// changer returns a pod with the image of a server and the volumes of some servers.
 func changer(like *corev1.Pod, how string, servers []string) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: volumesPod, Namespace: like.Namespace}}
 	out.Spec.AutomountServiceAccountToken = new(false)

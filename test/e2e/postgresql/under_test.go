@@ -14,15 +14,15 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
-// mostServers that any check asks for, one more included.
+// mostServers is the largest number of servers in any check, plus one.
 const mostServers = 6
 
 // event is what happens to the database while a ledger is kept.
 type event func(ctx context.Context, n notes) error
 
-// under a ledger something happens. Afterwards all that was acknowledged has to
-// be there, and the longest time without an acknowledgement may not be more than
-// what held makes of the target, if there is one.
+// under returns a check that causes an event while a ledger is kept. Afterwards every acknowledged
+// row has to be there, and the longest time without an acknowledgement must not exceed
+// held(target), unless there is no target.
 func (d *database) under(target time.Duration, do event) check {
 	return func(ctx context.Context, n notes) error {
 		_, err := d.account(ctx, n, target, do)
@@ -30,7 +30,7 @@ func (d *database) under(target time.Duration, do event) check {
 	}
 }
 
-// repeated is under, as often as the suite is asked to repeat.
+// repeated is under, as often as the suite repeats.
 func (d *database) repeated(target time.Duration, do event) check {
 	return func(ctx context.Context, n notes) error {
 		for range repeats() {
@@ -42,7 +42,7 @@ func (d *database) repeated(target time.Duration, do event) check {
 	}
 }
 
-// undisturbed is under, and not even a connection may break.
+// undisturbed is under for events in which not even a connection may break.
 func (d *database) undisturbed(do event) check {
 	return func(ctx context.Context, n notes) error {
 		a, err := d.account(ctx, n, whenPlanned, do)
@@ -70,7 +70,7 @@ func (d *database) account(ctx context.Context, n notes, target time.Duration, d
 		return harness.Account{}, err
 	}
 	if err != nil {
-		// What else is wrong is told too.
+		// Report what else is wrong too.
 		a, aerr := d.recover(ctx, from)
 		n.Addf("gap %.2fs, %s", a.Gap.Seconds(), a)
 		return a, errors.Join(err, aerr)
@@ -84,10 +84,10 @@ func (d *database) account(ctx context.Context, n notes, target time.Duration, d
 	return a, err
 }
 
-// held is the longest gap that fails a check: the target in a full run, which is made on
-// a machine that has nothing else to do. A quick run is made of every change, on whatever
-// machine there is, and asks for what is right more than for what is fast: nothing may
-// take longer than a leader lock that runs out and a promotion after it.
+// held returns the longest gap with which a check passes. In a full run, which needs a machine of
+// its own, that is the target. A quick run is for every change on any machine, and checks
+// correctness rather than speed: no gap may be longer than the expiry of a leader lock and a
+// promotion after it.
 func held(target time.Duration) time.Duration {
 	if target == noTarget || tests.Full() {
 		return target
@@ -95,7 +95,8 @@ func held(target time.Duration) time.Duration {
 	return max(target, whenLockRanOut)
 }
 
-// recover waits until all is as it was, and accounts for it.
+// recover waits until the state is restored and writes are acknowledged, and returns what happened
+// since from.
 func (d *database) recover(ctx context.Context, from harness.Mark) (harness.Account, error) {
 	if err := d.ready(ctx); err != nil {
 		return harness.Account{}, err
@@ -110,7 +111,7 @@ func (d *database) recover(ctx context.Context, from harness.Mark) (harness.Acco
 	return d.ledger.Account(ctx, from)
 }
 
-// keepLedger begins one, unless there is one.
+// keepLedger starts a ledger unless there is one, and waits until it has rows acknowledged.
 func (d *database) keepLedger(ctx context.Context) error {
 	if d.ledger == nil {
 		l, err := harness.StartLedger(ctx, cluster, d.world, harness.Database{
@@ -128,7 +129,7 @@ func (d *database) keepLedger(ctx context.Context) error {
 	return d.ledger.Flows(ctx, soon, now)
 }
 
-// stopLedger ends the ledger, if there is one: a check that runs alone finds none.
+// stopLedger stops the ledger. There is none if a check runs alone.
 func (d *database) stopLedger(ctx context.Context) error {
 	if d.ledger == nil {
 		return nil
@@ -147,7 +148,7 @@ func gapOf(gap, target time.Duration) string {
 	return fmt.Sprintf("gap %.2fs of %.0fs", gap.Seconds(), target.Seconds())
 }
 
-// reignsOf an interval, as the timelines that it went through.
+// reignsOf describes the reigns of an interval by their timelines.
 func reignsOf(a harness.Account) string {
 	var out []string
 	for _, r := range a.Reigns {

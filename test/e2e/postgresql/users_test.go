@@ -18,8 +18,8 @@ const (
 	reportingSecret = claimName + "-user-" + reporting
 )
 
-// hasUsers adds a user and a database, changes the user's password, and takes
-// both away.
+// hasUsers adds a user and a database, changes the user's password, and removes both from the
+// claim.
 func (d *database) hasUsers(ctx context.Context, n notes) error {
 	start := time.Now()
 	err := d.change(ctx, harness.Patch{
@@ -82,13 +82,13 @@ func with(settings map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// rotatesWithin is what a person is promised.
+// rotatesWithin is the time that users are promised.
 const rotatesWithin = time.Minute
 
-// rotates a password by deleting it, and returns how to log in then.
+// rotates changes a password by deleting it from the Secret, and returns the new login.
 func (d *database) rotates(ctx context.Context, n notes, old harness.Login) (harness.Login, error) {
 	start := time.Now()
-	// A Secret is no claim: its field goes like any object's.
+	// The password is removed from the Secret itself, not by a change of the claim.
 	if _, err := cluster.Patch(ctx, "Secret", d.namespace, reportingSecret, harness.Patch{"data": harness.Patch{"password": nil}}); err != nil {
 		return old, err
 	}
@@ -112,7 +112,7 @@ func (d *database) rotates(ctx context.Context, n notes, old harness.Login) (har
 	return fresh, refuses(ctx, d.client, old, "password authentication failed")
 }
 
-// refuses a login in the server's words.
+// refuses checks that a login is refused with these words of the server.
 func refuses(ctx context.Context, c *harness.Client, l harness.Login, want string) error {
 	_, err := c.SQL(ctx, l, "SELECT 1")
 	switch {

@@ -14,18 +14,18 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// wakings of a frozen primary in one check.
+// wakings is how often the primary is frozen and woken in one check.
 const wakings = 20
 
-// Bounds of one: the lock lives for 20 s and is renewed every five, and a primary that
-// has lost it stops at once, not after another loop.
+// Limits of one waking: the leader lock is valid for 20 s and renewed every 5 s, and a primary that
+// has lost it stops at once and not after another loop.
 const (
 	lockEnds   = 30 * time.Second
 	leadsStill = 4 * time.Second
 )
 
-// wakesOften freezes the primary, with its Patroni, until another server takes the lock,
-// and wakes it up in that moment.
+// wakesOften freezes the primary and its Patroni until another server takes the leader lock, and
+// wakes them at that moment.
 func (d *database) wakesOften(ctx context.Context, n notes) error {
 	longest, last := waking{}, time.Duration(0)
 	for i := range wakings {
@@ -44,8 +44,8 @@ func (d *database) wakesOften(ctx context.Context, n notes) error {
 	return nil
 }
 
-// waking of a frozen primary: for how long no write was acknowledged, where that time
-// went, and for how long it still took itself for the leader.
+// waking is the result of one waking: gap is how long no write was acknowledged, steps where that
+// time went, and led how long the woken server still acted as the primary.
 type waking struct {
 	gap, led time.Duration
 	steps    string
@@ -68,7 +68,7 @@ func (d *database) wakes(ctx context.Context) (waking, error) {
 	}
 	defer routes.stop()
 	old := d.primary()
-	// Whatever comes: a frozen process would stay behind.
+	// Thaw it in any case, because frozen processes would stay behind.
 	defer func() { _ = thaw(old) }()
 	frozen := time.Now()
 	if _, err := harness.Signal(old, syscall.SIGSTOP); err != nil {
@@ -104,7 +104,7 @@ func (d *database) wakes(ctx context.Context) (waking, error) {
 	return w, err
 }
 
-// patroniRole is what Patroni wrote last on its pod.
+// patroniRole returns the role that Patroni wrote last into the annotations of its pod.
 func patroniRole(p *unstructured.Unstructured) string {
 	if p == nil {
 		return ""
@@ -112,7 +112,7 @@ func patroniRole(p *unstructured.Unstructured) string {
 	status := struct {
 		Role string `json:"role"`
 	}{}
-	// What cannot be read is no role.
+	// A status that cannot be decoded has no role.
 	_ = json.Unmarshal([]byte(p.GetAnnotations()["status"]), &status)
 	return status.Role
 }

@@ -15,13 +15,14 @@ import (
 	"time"
 )
 
-// module is the path of the module that this command is part of.
+// module is the path of the Go module that contains this command.
 const module = "github.com/storeplane/storeplane"
 
-// exportLine is a line that test/cluster env prints.
+// exportLine matches a line that test/cluster env prints.
 var exportLine = regexp.MustCompile(`^export ([A-Z]+)="(.*?)"(:"\$PATH")?$`)
 
-// environment of the tests. Without KUBECONFIG it is the embedded cluster's.
+// environment returns the environment variables of the tests. Without KUBECONFIG they are those of
+// the embedded cluster.
 func environment(ctx context.Context) ([]string, error) {
 	env := os.Environ()
 	if os.Getenv("KUBECONFIG") != "" {
@@ -45,14 +46,14 @@ func environment(ctx context.Context) ([]string, error) {
 		if m[3] != "" {
 			value += ":" + os.Getenv("PATH")
 		}
-		// The tests find kubectl by the PATH of their own process.
+		// The tests look up kubectl in the PATH of their own process.
 		env = append(env, m[1]+"="+value)
 	}
 	return env, nil
 }
 
-// test runs the suite under go test and reports its events. The returned error
-// is about the run as a whole, not about a check.
+// test runs the suite with go test and adds its events to the report. The returned error is about
+// the run as a whole, not about one check.
 func (c *cli) test(ctx context.Context, env []string, r *report) error {
 	args := []string{"test", "-json", "-tags", "e2e", "-count", "1", "-timeout", "150m"}
 	args = append(args, path.Join(module, "test/e2e", c.Suite), "-args", "-out="+c.Out, fmt.Sprintf("-full=%t", c.Full), fmt.Sprintf("-keep=%t", c.Keep))
@@ -65,7 +66,7 @@ func (c *cli) test(ctx context.Context, env []string, r *report) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = env
 	cmd.Stderr = os.Stderr
-	// An interrupt reaches the tests, which then clean up and end by themselves.
+	// Pass an interrupt on to the tests, which then clean up and end by themselves.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 3 * time.Minute

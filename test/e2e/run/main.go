@@ -1,7 +1,6 @@
-// Command e2e runs a suite of end-to-end tests against a cluster on which
-// Storeplane is installed: the one that KUBECONFIG names, else the embedded one
-// (test/cluster). It prints one line a check and the totals last; what went
-// wrong goes to stderr and to a folder.
+// Command e2e runs a suite of end-to-end tests against a cluster on which Storeplane is installed:
+// the one of KUBECONFIG, or else the embedded one (test/cluster). It prints one line for each check
+// and then the totals. Details of failures go to stderr and to a folder.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// suites by their names, which are also their folders.
+// suites are the names of the suites, which are also their folders.
 var suites = []string{"core", "postgresql", "backup", "appconfig", "platform", "borders", "plan", "upgrade"}
 
 type cli struct {
@@ -35,13 +34,13 @@ type cli struct {
 
 var errFailed = errors.New("checks failed")
 
-// Run the suite.
+// Run runs the suite.
 func (c *cli) Run(ctx context.Context) error {
 	if !slices.Contains(suites, c.Suite) {
 		return fmt.Errorf("cannot run suite %q: the suites are %s", c.Suite, strings.Join(suites, ", "))
 	}
 	if c.Soak {
-		c.Suite, c.Seed = "postgresql", cmp.Or(c.Seed, 1+rand.Uint64N(1<<32)) //nolint:gosec // It is printed.
+		c.Suite, c.Seed = "postgresql", cmp.Or(c.Seed, 1+rand.Uint64N(1<<32)) //nolint:gosec // The seed is no secret: it is printed.
 		fmt.Printf("seed %d: make soak SEED=%d draws the same faults\n", c.Seed, c.Seed)
 	}
 	env, err := environment(ctx)
@@ -64,7 +63,7 @@ func (c *cli) Run(ctx context.Context) error {
 	err = c.test(ctx, env, r)
 	r.finish(err)
 	if r.failed == 0 {
-		// Empty unless a check has kept something.
+		// The folder is empty unless a check has saved something.
 		if err := os.Remove(c.Out); err != nil {
 			fmt.Fprintln(os.Stderr, "What was kept is in", c.Out)
 		}

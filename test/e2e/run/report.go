@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// event is what go test -json prints: see go doc test2json.
+// event is an event that go test -json prints: see go doc test2json.
 type event struct {
 	Action  string  `json:"Action"`
 	Test    string  `json:"Test"`
@@ -16,22 +16,21 @@ type event struct {
 	Value   string  `json:"Value"`
 }
 
-// report prints one line a check.
+// report prints one line for each check.
 type report struct {
 	out, details            io.Writer
 	passed, failed, skipped int
 
-	// mute says that a check failed and printed nothing: go test prints a panic
-	// beside the test.
+	// mute is true if a check failed without output: go test attributes the output of a panic to
+	// another test.
 	mute bool
 
-	// By the test's name: what it told, why it could not be made, what it
-	// printed.
+	// By the name of the test: its notes, the reasons why it was skipped, and its output.
 	notes, reasons, output map[string][]string
 }
 
-// add an event. A check is the third level of a test: the suite, the shop it
-// looks at, and itself.
+// add handles an event. A check is the third level of a test: the levels above are the suite and
+// the feature.
 func (r *report) add(e event) {
 	parts := strings.Split(e.Test, "/")
 	switch e.Action {
@@ -50,7 +49,7 @@ func (r *report) add(e event) {
 			r.line("ok  ", e)
 		}
 	case "skip":
-		// Those without a reason are what a filter leaves out.
+		// Skipped tests without a reason are those that a filter leaves out.
 		if reasons := r.reasons[e.Test]; len(parts) == 3 && len(reasons) > 0 {
 			r.skipped++
 			r.keep(&r.notes, e.Test, strings.Join(reasons, "; "))
@@ -85,8 +84,8 @@ func (r *report) line(verdict string, e event) {
 	fmt.Fprintln(r.out, text)
 }
 
-// explain prints what a test printed, without go test's own marks, and says whether there
-// was something.
+// explain prints the output of a test without the marks of go test, and reports whether there was
+// any.
 func (r *report) explain(test string) (any bool) {
 	for _, o := range r.output[test] {
 		if t := strings.TrimSpace(o); strings.HasPrefix(t, "===") || strings.HasPrefix(t, "---") {
@@ -98,8 +97,8 @@ func (r *report) explain(test string) (any bool) {
 	return any
 }
 
-// finish prints the totals. An error of the whole run counts as a failure when
-// no check tells of one: nothing must look as if it had passed.
+// finish prints the totals. An error of the whole run counts as a failure if no check failed, so
+// that a broken run never looks like one that passed.
 func (r *report) finish(err error) {
 	if err != nil && r.failed == 0 {
 		r.failed++

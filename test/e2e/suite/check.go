@@ -16,25 +16,26 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// Notes are what a check tells beside its verdict.
+// Notes collects what a check reports beside its result.
 type Notes struct{ t *testing.T }
 
-// Addf adds a note to the check's line.
+// Addf adds a note to the line of the check.
 func (n Notes) Addf(format string, args ...any) { n.attr("note", fmt.Sprintf(format, args...)) }
 
 func (n Notes) attr(key, text string) { n.t.Attr(key, strings.Join(strings.Fields(text), " ")) }
 
-// Check is one line of the report. It returns all that it found wrong.
+// Check is one line of the report. It returns an error for all problems that it found.
 type Check func(ctx context.Context, n Notes) error
 
-// SkippedError is that of a check that cannot be made here, and is therefore
-// not passed either. Its text says what it needs.
+// SkippedError is the error of a check that cannot run in this environment. Such a check has not
+// passed either. The text names what the check needs.
 type SkippedError string
 
 func (s SkippedError) Error() string { return string(s) }
 
-// Assess makes a check an assessment: when it fails, what explains the failure
-// is kept, and the checks after it run all the same. An interrupt ends them all.
+// Assess turns a check into an assessment. If it fails, the state of the cluster is saved to
+// explain the failure, and the checks after it run all the same. An interrupt skips all that
+// follow.
 func (s *Suite) Assess(c Check, namespaces ...string) features.Func {
 	return func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
 		if ctx.Err() != nil {
@@ -43,7 +44,7 @@ func (s *Suite) Assess(c Check, namespaces ...string) features.Func {
 		n := Notes{t}
 		err := c(ctx, n)
 		if skipped, ok := errors.AsType[SkippedError](err); ok {
-			// Checks that a filter leaves out are skipped too, and not told.
+			// Checks that a filter leaves out are skipped too, but are not reported.
 			n.attr("skipped", skipped.Error())
 			t.Skip(skipped)
 		}
@@ -56,7 +57,7 @@ func (s *Suite) Assess(c Check, namespaces ...string) features.Func {
 	}
 }
 
-// Keep a file in the folder for what explains failures, and return its path.
+// Keep writes a file to the output folder and returns its path.
 func (s *Suite) Keep(name string, content []byte) (string, error) {
 	path := filepath.Join(*s.out, name)
 	if err := os.WriteFile(path, content, 0o644); err != nil {
@@ -65,10 +66,11 @@ func (s *Suite) Keep(name string, content []byte) (string, error) {
 	return path, nil
 }
 
-// unsafe is what a folder's name should not hold.
+// unsafe matches the characters that the name of an output folder should not contain.
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// Feature is a list of checks that share namespaces, which are looked at where one fails.
+// Feature is a list of checks that share namespaces. The state of these is saved when a check
+// fails.
 type Feature struct {
 	*features.FeatureBuilder
 
@@ -76,18 +78,18 @@ type Feature struct {
 	namespaces []string
 }
 
-// Feature of the suite, without checks.
+// Feature returns a feature of the suite without checks.
 func (s *Suite) Feature(name string, namespaces ...string) Feature {
 	return Feature{features.New(name), s, namespaces}
 }
 
-// Quick check, which is always made.
+// Quick adds a check that always runs.
 func (f Feature) Quick(name string, c Check) Feature {
 	f.Assess(name, f.suite.Assess(c, f.namespaces...))
 	return f
 }
 
-// Full check, which is made when everything is asked for.
+// Full adds a check that runs only in a full run.
 func (f Feature) Full(name string, c Check) Feature {
 	if f.suite.Full() {
 		f.Quick(name, c)
@@ -95,8 +97,8 @@ func (f Feature) Full(name string, c Check) Feature {
 	return f
 }
 
-// Cleared is the feature whose namespaces are removed once all of its checks have passed: a
-// node has no room for the pods of all features together.
+// Cleared removes the feature's namespaces once all of its checks have passed, because a node has
+// no room for the pods of all features together.
 func (f Feature) Cleared() Feature {
 	f.Teardown(func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
 		if *f.suite.keep || t.Failed() || ctx.Err() != nil {
@@ -112,10 +114,10 @@ func (f Feature) Cleared() Feature {
 	return f
 }
 
-// Once holds what was done once, for all checks that need it.
+// Once records what was done, so that checks with a common precondition do it once.
 type Once map[string]bool
 
-// Do what has not been done yet.
+// Do calls do, unless what has already succeeded.
 func (o Once) Do(what string, do func() error) error {
 	if o[what] {
 		return nil

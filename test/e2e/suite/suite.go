@@ -1,5 +1,5 @@
-// Package suite is how the checks of one folder are run: connected to a
-// cluster, one line each, with what explains a failure kept.
+// Package suite runs the checks of one folder against a cluster, with one line of output for each,
+// and saves what explains a failure.
 package suite
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// Suite of checks.
+// Suite is a suite of checks.
 type Suite struct {
-	// Cluster that the checks look at. It can be used once Main runs them.
+	// Cluster is the cluster under test. It can be used once Main runs the checks.
 	Cluster *harness.Cluster
 
-	// Cleanup removes what checks have made outside of their namespaces. It is called
-	// once those are gone, before the checks and after them.
+	// Cleanup removes what checks have created outside of their namespaces. It is called before the
+	// checks and after them, each time after the namespaces are gone.
 	Cleanup func() error
 
 	name        string
@@ -35,8 +35,8 @@ type Suite struct {
 	out, checks *string
 }
 
-// New suite, with the flags that the command test/e2e/run sets. All its namespaces
-// begin with its name, so that suites may run beside each other.
+// New returns a suite with the flags that the command test/e2e/run sets. The names of all its
+// namespaces begin with the suite's name, so that suites can run at the same time.
 func New(name string) *Suite {
 	return &Suite{
 		name:    name,
@@ -49,7 +49,7 @@ func New(name string) *Suite {
 	}
 }
 
-// Full tells whether everything is asked for, not only what is quick.
+// Full reports whether this is a full run and not only one of the quick checks.
 func (s *Suite) Full() bool { return *s.full }
 
 // Main runs the tests of a package and exits.
@@ -74,7 +74,7 @@ func (s *Suite) Main(m *testing.M) {
 		if *s.keep {
 			return ctx, nil
 		}
-		// Also after an interrupt, when ctx has ended.
+		// Clean up also after an interrupt, when ctx has ended.
 		return s.sweep(context.WithoutCancel(ctx), cfg)
 	})
 	code := s.env.Run(m)
@@ -82,13 +82,13 @@ func (s *Suite) Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Test the features in their order.
+// Test runs the features in their order.
 func (s *Suite) Test(t *testing.T, features ...types.Feature) {
 	t.Helper()
 	s.env.Test(t, features...)
 }
 
-// connect to the cluster.
+// connect connects to the cluster.
 func (s *Suite) connect(ctx context.Context, cfg *envconf.Config) (context.Context, error) {
 	client, err := cfg.NewClient()
 	if err != nil {
@@ -105,10 +105,10 @@ func (s *Suite) connect(ctx context.Context, cfg *envconf.Config) (context.Conte
 	return ctx, nil
 }
 
-// sweep away what this run, or one that was killed, has left.
+// sweep removes what this run, or a killed one before it, has left behind.
 func (s *Suite) sweep(ctx context.Context, _ *envconf.Config) (context.Context, error) {
 	if s.Cluster.Kube == nil {
-		// It was never reached.
+		// The cluster was never reached.
 		return ctx, nil
 	}
 	return ctx, errors.Join(s.Cluster.Sweep(ctx, s.name), s.Cleanup())

@@ -12,17 +12,17 @@ import (
 const (
 	root = "../../.."
 
-	// before is the commit of the release before. There is none yet: it is the newest one whose
-	// claims know maintenance windows, without which all pods of an upgrade are replaced at once.
+	// before is the commit of the previous release. As there is none yet, it is the newest commit
+	// whose claims have maintenance windows, without which an upgrade replaces all pods at once.
 	before = "3110d8c"
 
-	// beforeVersion is the version that hack/before.sh gives its packages.
+	// beforeVersion is the version that hack/before.sh gives the packages of that commit.
 	beforeVersion = "v0.0.1"
 
 	beforeFolder = "_out/before"
 )
 
-// run a command in the repository's root.
+// run runs a command in the root of the repository and returns its standard output.
 func run(name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = root
@@ -34,7 +34,7 @@ func run(name string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// tail is the end of a long text.
+// tail returns the end of a long text.
 func tail(text string) string {
 	const most = 4000
 	return text[max(0, len(text)-most):]
@@ -50,8 +50,8 @@ func installBefore() error {
 	return err
 }
 
-// installThis release. If it is installed already it is not installed again, where that is to be
-// left out.
+// installThis installs this release. With unlessInstalled it does so only if packages of the
+// previous release are installed.
 func installThis(unlessInstalled bool) error {
 	if unlessInstalled {
 		packages, err := run("kubectl", "get", "functions.pkg.crossplane.io", "-o", "jsonpath={.items[*].spec.package}")

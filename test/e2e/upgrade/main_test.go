@@ -1,8 +1,9 @@
 //go:build e2e
 
-// Package upgrade tests that the release before can be upgraded to this one, and back: without a
-// failed request, without a lost row, and without a restart out of the windows of claims. It
-// installs that release, for all claims of the cluster, and this one again at its end.
+// Package upgrade tests that the previous release can be upgraded to this one, and downgraded
+// again, without a failed request, without a lost row, and without a restart outside of the
+// maintenance windows of claims. It installs the previous release for all claims of the cluster,
+// and this one again at its end.
 package upgrade
 
 import (
@@ -23,5 +24,5 @@ func TestMain(m *testing.M) {
 	tests.Main(m)
 }
 
-// TestUpgrade lists the checks in their order: all of them are made in full alone.
+// TestUpgrade: the checks pass in their order. All of them run in a full run only.
 func TestUpgrade(t *testing.T) { tests.Test(t, upgrades()) }

@@ -22,25 +22,25 @@ import (
 
 const namespace = "e2e-upgrade"
 
-// Bounds of waiting, and of what is waited for.
+// Timeouts and targets.
 const (
 	started = 6 * time.Minute
-	// settled is for how long nothing happens once all is as it is to be.
+	// settled is how long the state must not change once everything is as expected.
 	settled = 15 * time.Second
-	// handedOver is how long no write may be acknowledged while the primary is replaced.
+	// handedOver is the longest time without an acknowledged write while the primary is replaced.
 	handedOver = 5 * time.Second
-	// fewest requests of a load that tell something.
+	// fewest is the smallest number of requests that makes a load meaningful.
 	fewest = 200
 )
 
-// ground is what the release before runs: a database of three without a window, whose servers are
-// replaced by an upgrade, and a shop whose window is closed.
+// ground is what the previous release runs: a DatabaseCluster of three servers without a window,
+// whose servers an upgrade replaces, and an EcommercePlatform whose window is closed.
 type ground struct {
 	world  *harness.World
 	ledger *harness.Ledger
 	client *harness.Client
 
-	// image of servers of the release before.
+	// image is the image of the servers of the previous release.
 	image string
 }
 
@@ -54,7 +54,7 @@ func upgrades() types.Feature {
 		Feature()
 }
 
-// begins with the release before.
+// begins installs the previous release and creates the claims.
 func (g *ground) begins(ctx context.Context, n notes) error {
 	began := time.Now()
 	if err := errors.Join(buildBefore(), installBefore()); err != nil {
@@ -95,7 +95,7 @@ func (g *ground) begins(ctx context.Context, n notes) error {
 	return nil
 }
 
-// claims of the namespace by kind.
+// claims returns all claims of the namespace, ordered by kind.
 func (g *ground) claims() []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, kind := range []string{"EcommercePlatform", "DatabaseCluster", "WebApp"} {
@@ -104,7 +104,8 @@ func (g *ground) claims() []*unstructured.Unstructured {
 	return out
 }
 
-// compose all claims by the release that is installed, instead of each at its own time.
+// compose changes an annotation of all claims, so that the installed release composes them now and
+// not at each one's next poll.
 func (g *ground) compose(ctx context.Context) error {
 	var errs []error
 	for _, u := range g.claims() {
@@ -114,7 +115,8 @@ func (g *ground) compose(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// pods of a claim by name, with their UIDs and how often their containers have restarted.
+// pods returns the pods of a claim by name, with their UIDs and the number of restarts of their
+// containers.
 func (g *ground) pods(claim string) map[string]string {
 	out := map[string]string{}
 	for _, p := range g.world.List("Pod") {
@@ -131,7 +133,7 @@ func (g *ground) pods(claim string) map[string]string {
 	return out
 }
 
-// images that the servers of a database run, each once.
+// images returns the distinct images that the servers of a database run.
 func (g *ground) images(claim string) []string {
 	var out []string
 	for _, p := range g.world.List("Pod") {
@@ -147,7 +149,8 @@ func (g *ground) images(claim string) []string {
 	return out
 }
 
-// runs tells whether the servers of a database run one image that is as wanted, and its claim rests.
+// runs reports whether all servers of a database run the same image, one that is as expected, and
+// whether its claim is Ready and Running.
 func (g *ground) runs(claim string, is func(image string) bool) (bool, string) {
 	if got := g.images(claim); len(got) != 1 || !is(got[0]) {
 		return false, "its servers run " + strings.Join(got, ", ")
@@ -160,7 +163,7 @@ func (g *ground) isBefore(image string) bool { return image == g.image }
 
 func (g *ground) isThis(image string) bool { return image != g.image }
 
-// change installs a release under load, has all claims composed by it, and waits until the servers of
+// change installs a release under load, has it compose all claims, and waits until the servers of
 // the database run its images.
 func (g *ground) change(ctx context.Context, n notes, install func() error, is func(image string) bool) error {
 	from, err := g.ledger.Mark(ctx)
@@ -192,7 +195,7 @@ func (g *ground) change(ctx context.Context, n notes, install func() error, is f
 	return errors.Join(err, lerr, aerr, tally.Check(fewest))
 }
 
-// upgrades to this release.
+// upgrades upgrades to this release.
 func (g *ground) upgrades(ctx context.Context, n notes) error {
 	if err := g.change(ctx, n, func() error { return installThis(false) }, g.isThis); err != nil {
 		return err
@@ -203,7 +206,7 @@ func (g *ground) upgrades(ctx context.Context, n notes) error {
 	})
 }
 
-// upgraded is the condition of a claim.
+// upgraded returns the condition Upgraded of a claim, or nil.
 func (g *ground) upgraded(kind, name string) map[string]any {
 	list, _ := harness.List(g.world.Get(kind, name), "status", "conditions")
 	for _, c := range list {
@@ -214,7 +217,7 @@ func (g *ground) upgraded(kind, name string) map[string]any {
 	return nil
 }
 
-// goesBack to the release before, and to this one again.
+// goesBack installs the previous release again, and then this one.
 func (g *ground) goesBack(ctx context.Context, n notes) error {
 	if err := g.change(ctx, n, installBefore, g.isBefore); err != nil {
 		return err
@@ -222,7 +225,7 @@ func (g *ground) goesBack(ctx context.Context, n notes) error {
 	return g.change(ctx, n, func() error { return installThis(false) }, g.isThis)
 }
 
-// upgradesShop out of its window.
+// upgradesShop upgrades the EcommercePlatform outside of its window, on request.
 func (g *ground) upgradesShop(ctx context.Context, n notes) error {
 	began := time.Now()
 	for _, u := range g.claims() {
