@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// TestServersHealth: when the servers match the claim. A library for StatefulSets with the update
-// strategy OnDelete would call them current as soon as all pods are ready.
+// TestServersHealth: when the servers match the claim. A library calls a StatefulSet with the
+// update strategy OnDelete current as soon as all of its pods are ready.
 func TestServersHealth(t *testing.T) {
 	pod := func(name, message string) func(*crossplane) {
 		return func(c *crossplane) {

@@ -25,8 +25,9 @@ func TestDynamic(t *testing.T) {
 			"postgresql": map[string]any{"use_pg_rewind": true, "use_slots": true, "parameters": all},
 		}
 		maps.Copy(out, synchronous)
-		// With quorum commit, the quorum decides which standby may be promoted. With an archive,
-		// segments are closed before they are full.
+		// The bound on the lag of a standby that may be promoted. With synchronous replication the
+		// quorum decides instead, and where WAL is archived standbys may be behind by the rest of a
+		// segment.
 		switch {
 		case synchronous["synchronous_mode"] == "quorum":
 			out["maximum_lag_on_failover"] = float64(1 << 40)

@@ -51,8 +51,8 @@ func TestPatroni(t *testing.T) {
 			t.Errorf("%s is Patroni's to fill, got %v", component, data)
 		}
 	}
-	// With the label, each change of the ConfigMap would make Patroni run its election with
-	// outdated pod labels.
+	// Patroni finds its objects by this label, and the ConfigMap that the instance managers write
+	// is none of them.
 	if got := functionstest.As[corev1.ConfigMap](t, c.Observed["instances"]).Labels[k["scope_label"].(string)]; got != "" {
 		t.Errorf("What the managers write is none of Patroni's objects, got its label %q", got)
 	}

@@ -212,7 +212,8 @@ func TestUpdateStrategy(t *testing.T) {
 	}
 }
 
-// TestRevives: after a change with which no server runs, the next change replaces the servers.
+// TestRevives: if no server is ready after a change, the outdated ones are replaced by the
+// StatefulSet controller, as no instance manager runs that could do it.
 func TestRevives(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
