@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// testReferences: Crossplane is asked for no kinds but those that a claim is composed of.
+// testReferences: a claim can only refer to objects of the kinds of which claims are composed.
 func testReferences(t *testing.T, g *gate) {
 	g.settings(t, nil)
 	const (
