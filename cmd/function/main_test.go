@@ -76,7 +76,8 @@ func command(t *testing.T, flags ...string) *exec.Cmd {
 	return cmd
 }
 
-// freeAddress returns an address of the loopback interface with a port that is free at this moment.
+// freeAddress returns an address of the loopback interface with a free port, which no other program
+// is expected to take before it is used.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	lis, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

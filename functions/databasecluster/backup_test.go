@@ -168,8 +168,8 @@ func TestStanza(t *testing.T) {
 	}
 }
 
-// TestSlot: servers keep WAL until it is archived, once an instance manager reports a stanza and so
-// advances the slot.
+// TestSlot: servers keep WAL until it is archived, once an instance manager reports a stanza: one
+// of an older version reports none, and would never release the WAL.
 func TestSlot(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()

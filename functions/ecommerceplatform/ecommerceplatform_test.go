@@ -394,7 +394,7 @@ func TestCacheComesBack(t *testing.T) {
 	}
 }
 
-// TestDatabase: an EcommercePlatform passes all fields of a DatabaseCluster on to its database.
+// TestDatabase: an EcommercePlatform passes the fields of a DatabaseCluster on to its database.
 func TestDatabase(t *testing.T) {
 	const options = `{
   storageClassName: fast, synchronous: false, synchronousMode: strict,

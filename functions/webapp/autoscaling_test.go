@@ -180,8 +180,8 @@ func TestAutoscaledReplicas(t *testing.T) {
 	}
 }
 
-// TestAutoscaledHealth: pods that the autoscaler adds do not make the claim Degraded; a rollout and
-// too few pods do change its phase.
+// TestAutoscaledHealth: pods that the autoscaler adds do not make the claim Degraded, but a rollout
+// and too few pods do.
 func TestAutoscaledHealth(t *testing.T) {
 	const up, down = `[{type: Available, status: "True"}]`, `[{type: Available, status: "False"}]`
 	cases := map[string]struct {

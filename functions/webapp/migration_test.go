@@ -34,8 +34,8 @@ func migrations(c *crossplane) []string {
 	return out
 }
 
-// migrating returns a claim whose first image runs while the migration of the second one has this
-// status, and the component of that migration.
+// migrating returns a claim that runs its first image and migrates to its second one, and the
+// component of that migration, which has the given status.
 func migrating(t *testing.T, status string) (c *crossplane, second string) {
 	t.Helper()
 	c = simulate(t, `{image: "x:1", migration: {args: [m]}}`)

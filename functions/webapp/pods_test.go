@@ -208,7 +208,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestStart: a pod has this many seconds to start, and a rollout has more.
+// TestStart: pods have this many seconds to start, and a rollout has more than that.
 func TestStart(t *testing.T) {
 	cases := map[string]struct {
 		reason string

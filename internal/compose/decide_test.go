@@ -286,7 +286,7 @@ func TestDecideChangeAfter(t *testing.T) {
 	}
 }
 
-// edited returns a copy of a Deployment of which a user has set the replicas.
+// edited returns a Deployment as stored after its replicas and paused were set by hand.
 func edited(obj *structpb.Struct) *structpb.Struct {
 	s := stored(obj)
 	child(s, "spec").Fields["replicas"] = structpb.NewNumberValue(1)

@@ -81,8 +81,7 @@ func stored(applied *structpb.Struct) *structpb.Struct {
 	return s
 }
 
-// observe returns the object of a component as the cluster has it right after
-// the kernel applied it.
+// observe returns the object of a component as the cluster has it right after it was applied.
 func observe(c Component) *structpb.Struct { return stored(encoded(c)) }
 
 // encoded returns what Decide applies for a component.

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// TestMake: an object with a Make function is created when it is needed, and only once in a pass.
+// TestMake: the function Make of a component is called only if its object is needed, and once in a
+// pass.
 func TestMake(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	late := Component{Name: "web", Object: deployment("web", "web:1")}

@@ -125,7 +125,8 @@ func TestRefusedComponentIsTriedLessOften(t *testing.T) {
 	}
 }
 
-// TestRefusalOfReview: a review has no time, so it does not wait between attempts.
+// TestRefusalOfReview: a review has no time, so a component that was refused is applied in it
+// without a pause.
 func TestRefusalOfReview(t *testing.T) {
 	conf := Component{Name: "conf", Object: configMap("conf", "new")}
 	status := map[string]any{"phase": "Failed", "refusal": map[string]any{

@@ -87,7 +87,7 @@ func TestClaimHasKind(t *testing.T) {
 }
 
 // TestRespondRequirements: the response contains what the intent requires, however it ends: what is
-// refused now may exist in a later call.
+// missing in a claim that is refused now may exist in a later call.
 func TestRespondRequirements(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	ask := func(names []string, err error) Intent {

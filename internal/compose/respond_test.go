@@ -174,8 +174,8 @@ func TestRespond(t *testing.T) {
 	}
 }
 
-// TestRespondTTL: after what time Crossplane calls again if nothing changes. The numbers are
-// promised in the documentation, so they are spelled out.
+// TestRespondTTL: after what time Crossplane calls again if nothing changes. The platform promises
+// these numbers, so they are spelled out.
 func TestRespondTTL(t *testing.T) {
 	const soon = 5 * time.Second
 	later := settledTTL + spread("", settledSpread)

@@ -73,8 +73,8 @@ func conditionOf(status map[string]any, typ string) string {
 	return ""
 }
 
-// TestReadyStays: a claim that is Ready only becomes unready if a component is unhealthy, and not
-// for a single pass otherwise.
+// TestReadyStays: only an unhealthy component makes a claim unready that is Ready. Nothing else
+// does, not even for one pass.
 func TestReadyStays(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	healthy := map[string]*structpb.Struct{"db": madeHealthy(observe(db))}

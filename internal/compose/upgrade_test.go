@@ -198,8 +198,9 @@ func TestUpgradeBelow(t *testing.T) {
 	}
 }
 
-// TestPropertyUpgrade: outside of the window another release changes no pods and removes nothing.
-// In the window, the result is the same as without a window.
+// TestPropertyUpgrade: outside of the window another release changes no pods, and removes neither
+// them nor objects to which they may refer. In the window, the result is the same as without a
+// window.
 func TestPropertyUpgrade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -332,8 +333,9 @@ func imageOf(rsp *fnv1.RunFunctionResponse) string {
 	return list[0].GetStructValue().GetFields()["image"].GetStringValue()
 }
 
-// TestUpgradeUnfinished: an edit is pending until the claim is ready with it. A release that could
-// not be applied in the window is applied after it, and is not recorded before that.
+// TestUpgradeUnfinished: an edit stays recorded as unfinished until the claim is ready with it. A
+// pass that applies nothing does not record the release as applied, and a release that has begun
+// continues after the window.
 func TestUpgradeUnfinished(t *testing.T) {
 	rsp := upgraded(t, byDay, func(status map[string]any, observed map[string]*structpb.Struct, p *Plan) {
 		status["inputs"] = "before-cbf29ce484222325"
@@ -397,8 +399,9 @@ func TestUpgradeObjects(t *testing.T) {
 	}
 }
 
-// TestUpgradeEditedByHand: changes of pods by other managers than Crossplane are reverted by the
-// release at once, and are not kept while it waits.
+// TestUpgradeEditedByHand: a field of the pods that another manager has changed is not kept because
+// a release waits, but set to that of the release. Fields that others only added, restarts and
+// scaling do not count as such changes.
 func TestUpgradeEditedByHand(t *testing.T) {
 	entry := func(manager, subresource, fields string) any {
 		var f map[string]any

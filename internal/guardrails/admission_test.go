@@ -171,7 +171,7 @@ func (g *gate) judge(t *testing.T, want string) {
 	})
 }
 
-// words returns the messages of each failed rule, of which the API server reports one rule at a
+// words returns the messages of each failed rule. The API server reports those of one rule at a
 // time.
 func words(failures map[string][]string) []string {
 	var out []string

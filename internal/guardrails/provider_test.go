@@ -245,7 +245,7 @@ func testProvider(t *testing.T, g *gate) {
 	policy := func(name string) *unstructured.Unstructured {
 		return object("networking.k8s.io/v1", "NetworkPolicy", "default", name)
 	}
-	// open returns a policy that admits all clients.
+	// open returns a NetworkPolicy that admits all clients.
 	open := func(owner string, pods map[string]string) client.Object {
 		p := workload.NetworkPolicy(controlled(owner), metav1.LabelSelector{MatchLabels: pods})
 		p.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{}}
@@ -269,7 +269,7 @@ func testProvider(t *testing.T, g *gate) {
 			return c.Create(t.Context(), o.DeepCopyObject().(client.Object), client.DryRunAll)
 		}
 	}
-	// ofJob creates a Job as the provider does, but for a change.
+	// ofJob returns a function that creates a Job as the provider does, but for a change.
 	ofJob := func(owner string, change func(*corev1.PodSpec)) func(client.Client) error {
 		j := workload.Job(controlled(owner), backupapi.Verify, madePod(t, backupapi.Verify, nil))
 		if change != nil {

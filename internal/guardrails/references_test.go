@@ -11,7 +11,8 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// testReferences: a claim can only refer to objects of the kinds of which claims are composed.
+// testReferences: users can only set references to kinds of which claims of that kind are composed,
+// so that Crossplane watches no others.
 func testReferences(t *testing.T, g *gate) {
 	g.settings(t, nil)
 	const (

@@ -59,7 +59,7 @@ spec:
 `
 )
 
-// schemas are compiled only once, which is the slowest part of these tests.
+// schemas are compiled only once, since that is the slowest part of these tests.
 var schemas = func() xrd.Schemas {
 	s, err := xrd.Load(apis.Definitions)
 	if err != nil {
