@@ -17,7 +17,7 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// warnings that an API server sent.
+// warnings collects the warnings that an API server sent.
 type warnings struct {
 	sync.Mutex
 
@@ -38,16 +38,15 @@ func (w *warnings) take() []string {
 	return out
 }
 
-// builtIn groups are served without a CustomResourceDefinition.
+// builtIn are the API groups that an API server serves without a CustomResourceDefinition.
 var builtIn = []string{"v1", "apps/v1", "autoscaling/v2", "batch/v1", "networking.k8s.io/v1", "policy/v1", "rbac.authorization.k8s.io/v1"}
 
-// TestAPIServerTakesAll: a real API server takes every object of its own kinds
-// that any claim makes, and warns of none: not of an unknown field, and not of
-// pods that are not restricted.
+// TestAPIServerTakesAll: a real API server accepts every object of its built-in kinds that any
+// claim composes, without a warning of an unknown field or of pods that are not restricted.
 func TestAPIServerTakesAll(t *testing.T) {
 	config := planetest.Start(t, false).Config(plane.Admin)
 	warned := &warnings{}
-	// controller-runtime brings a handler of its own only where none is set.
+	// controller-runtime sets its own handler only if none is set.
 	config.WarningHandlerWithContext = warned
 	c := planetest.Client(t, config)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{
@@ -57,7 +56,8 @@ func TestAPIServerTakesAll(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Or silence would say nothing.
+	// The API server must warn of these pods, otherwise the absence of warnings below proves
+	// nothing.
 	open := functionstest.Unstructured(functionstest.Parse(t, `
 apiVersion: apps/v1
 kind: Deployment

@@ -23,7 +23,7 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// claims of every kind, from the smallest to one that uses every field.
+// claims returns claims of every kind, from the smallest to one that sets every field.
 func claims() map[string]string {
 	out := map[string]string{
 		"WebAppSmall": functionstest.SmallApp, "WebAppMigrated": functionstest.MigratedApp, "WebAppBig": functionstest.BigApp, "WebAppFull": functionstest.FullApp,
@@ -34,19 +34,19 @@ func claims() map[string]string {
 	return out
 }
 
-// longest allowed names of each kind.
+// longest are the longest names that are allowed for each kind.
 var longest = map[string]string{
 	"WebApp":            strings.Repeat("w", 40),
 	"DatabaseCluster":   strings.Repeat("d", 40),
 	"EcommercePlatform": strings.Repeat("e", 31),
 }
 
-// TestNamesFit: with the longest name that its definition allows, every claim's
-// objects have names and labels that the API server takes, and so have the pods
-// and objects that controllers make of them.
+// TestNamesFit: with the longest name that its definition allows, the objects of every claim have
+// names and labels that the API server accepts, and so have the pods and objects that controllers
+// create for them.
 func TestNamesFit(t *testing.T) {
 	web := strings.Replace(functionstest.BigApp, "name: hello,", "name: "+longest["WebApp"]+",", 1)
-	// With a name of 40, a CronJob's may have 6.
+	// If the WebApp's name has 40 characters, a CronJob's may have 6.
 	web = strings.Replace(web, "name: clean", "name: clean6", 1)
 	web += "  workers: [{name: " + strings.Repeat("w", 15) + ", args: [work], autoscaling: {maxReplicas: 2}}]\n"
 	shop := strings.Replace(functionstest.EcommercePlatform(functionstest.BigShop), "name: store,", "name: "+longest["EcommercePlatform"]+",", 1)
@@ -68,8 +68,8 @@ func TestNamesFit(t *testing.T) {
 				case "Service":
 					check = validation.IsDNS1035Label
 				case "StatefulSet", "CronJob":
-					// A revision's hash, or a run's time, is added to them
-					// where 63 is the limit.
+					// Controllers append a revision's hash or a run's time to these names, and the
+					// result may have 63 characters.
 					limit = 52
 				case "WebApp", "DatabaseCluster":
 					limit = len(longest[o.Kind()])
@@ -95,7 +95,7 @@ func TestNamesFit(t *testing.T) {
 	}
 }
 
-// labelsOf an object, of its pod template and of its volume claims.
+// labelsOf returns the labels and selectors of an object, its pod template and its volume claims.
 func labelsOf(obj *structpb.Struct) []map[string]*structpb.Value {
 	var out []map[string]*structpb.Value
 	var walk func(v *structpb.Value)
@@ -132,15 +132,15 @@ func checkPodNames(t *testing.T, o functionstest.Composed, p functionstest.Pod) 
 		}
 	}
 	if o.Kind() == "StatefulSet" {
-		// The tenth pod's name is its host name.
+		// The name of the tenth pod is also its host name.
 		if errs := validation.IsDNS1123Label(functionstest.Get(o.Object, "metadata", "name").GetStringValue() + "-9"); len(errs) > 0 {
 			t.Errorf("%s: its pods: %v", o.Name(), errs)
 		}
 	}
 }
 
-// TestRestrictedPods: every pod passes the restricted pod security standard
-// with a read-only root, and mounts no token that it does not need.
+// TestRestrictedPods: every pod passes the restricted pod security standard with a read-only root
+// file system, and mounts no token that it does not need.
 func TestRestrictedPods(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -192,7 +192,7 @@ func TestRestrictedPods(t *testing.T) {
 	}
 }
 
-// TestDisk: no pod fills its node's disk for all others, and each asks for what it uses there.
+// TestDisk: no pod can fill the disk of its node, and each requests the space that it uses there.
 func TestDisk(t *testing.T) {
 	cases := map[string]struct{ claim, tmp string }{
 		"WebApp":          {claim: functionstest.SmallApp, tmp: "1Gi"},
@@ -224,8 +224,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestLabels: everything that a claim makes can be found by one label, and says
-// what it is.
+// TestLabels: all objects of a claim can be found by one label, and their labels describe them.
 func TestLabels(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
@@ -262,8 +261,8 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestPasswordsStayInSecrets: what is secret is nowhere but in Secrets, neither
-// as it is nor encoded, in no round and in nothing that is said.
+// TestPasswordsStayInSecrets: secret values are only in Secrets and in nothing else that the
+// function returns in any round, neither in plain text nor encoded.
 func TestPasswordsStayInSecrets(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
@@ -286,8 +285,8 @@ func TestPasswordsStayInSecrets(t *testing.T) {
 	}
 }
 
-// checkNotSaid looks for secret values in all of a response but in the data of
-// Secrets. What names and marks a Secret is read by anybody.
+// checkNotSaid checks that a response contains secret values only in the data of Secrets. Names,
+// labels and annotations of Secrets are checked too, since more users can read those.
 func checkNotSaid(t *testing.T, rsp *fnv1.RunFunctionResponse, secret map[string]string) {
 	t.Helper()
 	rest := proto.CloneOf(rsp)
@@ -309,8 +308,8 @@ func checkNotSaid(t *testing.T, rsp *fnv1.RunFunctionResponse, secret map[string
 	}
 }
 
-// TestBroughtSecretsStay: what users bring is where it is needed, and in no
-// refusal.
+// TestBroughtSecretsStay: values of the users' own Secrets appear only in the Secrets that need
+// them, and in no refusal.
 func TestBroughtSecretsStay(t *testing.T) {
 	c := functionstest.New(t, functionstest.DatabaseCluster("{size: 1, version: '17', tls: {secretName: certs}, users: [{name: reader, passwordSecretRef: {name: mine}}]}"))
 	good := functionstest.CertificateSecret(t, nil)
@@ -326,7 +325,7 @@ func TestBroughtSecretsStay(t *testing.T) {
 	}
 }
 
-// TestReview: a review prints placeholders, and the same bytes each time.
+// TestReview: a review prints placeholders for generated values, and the same bytes each time.
 func TestReview(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
@@ -362,8 +361,8 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// TestSettledChangesNothing: a claim that has settled is applied byte for byte
-// the same ever after, also with real passwords.
+// TestSettledChangesNothing: once a claim has settled, every further pass applies the same bytes,
+// also with real passwords.
 func TestSettledChangesNothing(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
@@ -388,7 +387,7 @@ func TestSettledChangesNothing(t *testing.T) {
 	}
 }
 
-// TestRequestIsLeftAlone: the function changes nothing of what it is given.
+// TestRequestIsLeftAlone: the function does not modify its request.
 func TestRequestIsLeftAlone(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
@@ -409,8 +408,8 @@ func TestRequestIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestMessages: a claim that is not ready says in words what it waits for, in
-// every round, and what it says is one line.
+// TestMessages: in every round the message of a claim that is not ready states on one line what it
+// waits for.
 func TestMessages(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
@@ -418,7 +417,7 @@ func TestMessages(t *testing.T) {
 			c.Reconcile()
 			for round := range 8 {
 				c.Reconcile()
-				c.Reconcile() // A pass that adds objects leaves the status to the next one.
+				c.Reconcile() // A pass that adds objects does not update the status; the next one does.
 				if (c.Phase() == "Running") != (c.Message() == "") {
 					t.Errorf("round %d: phase %s, message %q", round, c.Phase(), c.Message())
 				}

@@ -18,7 +18,7 @@ import (
 
 var widget = schema.GroupKind{Group: "test.example.com", Kind: "Widget"}
 
-// serving returns a Function with one more intent, and the calls it observed.
+// serving returns a Function that serves one more intent, and the calls that its observer counted.
 func serving(intent compose.Intent, opts ...Option) (*Function, *[]string) {
 	calls := &[]string{}
 	opts = append(opts, WithObserver(func(kind, result string, _ time.Duration) { *calls = append(*calls, kind+" "+result) }))
@@ -126,7 +126,7 @@ func TestRunFunctionErrors(t *testing.T) {
 	}
 }
 
-// TestRunFunctionEmpty: a request without anything is answered too.
+// TestRunFunctionEmpty: an empty request gets a response with a fatal result.
 func TestRunFunctionEmpty(t *testing.T) {
 	rsp, err := New().RunFunction(context.Background(), &fnv1.RunFunctionRequest{})
 	if err != nil || len(rsp.GetResults()) != 1 || rsp.GetResults()[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL {
@@ -134,7 +134,7 @@ func TestRunFunctionEmpty(t *testing.T) {
 	}
 }
 
-// TestRunFunctionServesOn: after a panic the next claim is served as ever.
+// TestRunFunctionServesOn: after a panic the next claim is composed as usual.
 func TestRunFunctionServesOn(t *testing.T) {
 	f, calls := serving(func(c *compose.Claim) (*compose.Plan, error) {
 		if c.Observed("web") != nil {
@@ -152,8 +152,8 @@ func TestRunFunctionServesOn(t *testing.T) {
 	}
 }
 
-// TestRunFunctionDeadline: a call that is stuck ends when its caller no longer
-// waits, whether it waits for a time or has hung up.
+// TestRunFunctionDeadline: a call that is stuck gets its response when its context ends, by a
+// deadline or because the caller hung up.
 func TestRunFunctionDeadline(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
@@ -186,8 +186,8 @@ func TestRunFunctionDeadline(t *testing.T) {
 				return &compose.Plan{Status: func(compose.Outcome) any { return &struct{}{} }}, nil
 			})
 			req := requestFor(t, "test.example.com/v1", "Widget", "web")
-			// What a function before this one desired is shared by the
-			// answer in time and the one that comes too late.
+			// The state that an earlier function desired is shared by the response in time and by
+			// the one that comes too late.
 			req.Desired = &fnv1.State{Composite: &fnv1.Resource{Resource: &structpb.Struct{Fields: map[string]*structpb.Value{
 				"status": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{"cost": structpb.NewStringValue("3 EUR")}}),
 			}}}}
@@ -198,7 +198,7 @@ func TestRunFunctionDeadline(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The stuck call goes on while the answer is written to the wire.
+			// The stuck call continues while the response is marshaled.
 			close(release)
 			for range 100 {
 				if _, err := proto.Marshal(rsp); err != nil {
@@ -216,8 +216,8 @@ func TestRunFunctionDeadline(t *testing.T) {
 	}
 }
 
-// TestRunFunctionBound: calls that are stuck do not add up. One more is refused once its
-// caller gives up, and is composed when one of them has ended.
+// TestRunFunctionBound: the number of stuck calls is bounded. One call more is refused when its
+// caller gives up, and is composed once one of the stuck calls has ended.
 func TestRunFunctionBound(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, maxCalls)
 	f, _ := serving(func(*compose.Claim) (*compose.Plan, error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestGuardrails: every kind is judged, before anything of it is made. The rules
+// TestGuardrails: claims of every kind are checked before any object is created for them. The rules
 // themselves are tested in internal/guardrails.
 func TestGuardrails(t *testing.T) {
 	cases := map[string]struct {
@@ -30,7 +30,7 @@ func TestGuardrails(t *testing.T) {
 	}
 }
 
-// TestGuardrailsTightened: a rule that comes later leaves what runs as it is.
+// TestGuardrailsTightened: a rule that is added later does not change what already runs.
 func TestGuardrailsTightened(t *testing.T) {
 	const want = "image is registry.example.com/hello:1, which is from no approved registry: use an image from registry.company.com"
 	c := functionstest.New(t, functionstest.BigApp)
@@ -45,8 +45,8 @@ func TestGuardrailsTightened(t *testing.T) {
 	}
 }
 
-// TestGuardrailsNested: the claims that a shop for production makes pass the rules
-// that the shop passed.
+// TestGuardrailsNested: the claims that a production EcommercePlatform composes pass the rules that
+// the EcommercePlatform itself passed.
 func TestGuardrailsNested(t *testing.T) {
 	shop := functionstest.New(t, functionstest.EcommercePlatform("{environment: production, frontend: {image: 'f:1'}, backend: {image: 'b:1'}}"))
 	shop.InstallSettings("{policy: {approvedRegistries: [docker.io]}}")

@@ -11,8 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// TestImages: what a release runs is the same program on each node: all images of its
-// own are named by their digests, from whichever registry they are pulled.
+// TestImages: a release runs the same programs on each node: all its own images are referenced by
+// digest, from whichever registry they are pulled.
 func TestImages(t *testing.T) {
 	const registry, mirror = "registry.example.com/storeplane", "registry.company.com/mirror"
 	digest := "@sha256:" + strings.Repeat("ab", 32)
@@ -51,7 +51,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// imagesOf are all images that an object names.
+// imagesOf returns all images that an object contains.
 func imagesOf(v *structpb.Value) []string {
 	var out []string
 	for key, field := range v.GetStructValue().GetFields() {

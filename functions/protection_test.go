@@ -9,14 +9,13 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestDeletionProtection: a claim whose deletion is refused is named by the
-// Usage that refuses it.
+// TestDeletionProtection: the Usage that protects a claim from deletion refers to that claim.
 func TestDeletionProtection(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		claim  string
 		want   *protectionv1beta1.NamespacedResource
-		nested bool // of the shop's database
+		nested bool // the claim of the EcommercePlatform's database
 	}{
 		"Database":        {reason: "Production is protected.", claim: functionstest.DatabaseCluster(functionstest.Production), want: ofClaim("apps.example.com/v1", "DatabaseCluster", "orders")},
 		"DatabaseOff":     {reason: "Unless the claim says no.", claim: functionstest.DatabaseCluster("{size: 1, version: '17', environment: production, deletionProtection: false}")},
@@ -59,8 +58,7 @@ func ofClaim(apiVersion, kind, name string) *protectionv1beta1.NamespacedResourc
 	return &protectionv1beta1.NamespacedResource{APIVersion: apiVersion, Kind: kind, ResourceRef: &protectionv1beta1.NamespacedResourceRef{Name: name}}
 }
 
-// TestDeletionProtectionEnds: to set the field to false takes the Usage away,
-// and nothing else.
+// TestDeletionProtectionEnds: setting the field to false removes the Usage, and nothing else.
 func TestDeletionProtectionEnds(t *testing.T) {
 	for name, claim := range map[string]string{"Database": functionstest.DatabaseCluster(functionstest.Production), "Shop": functionstest.EcommercePlatform(functionstest.BigShop)} {
 		t.Run(name, func(t *testing.T) {
@@ -82,8 +80,8 @@ func TestDeletionProtectionEnds(t *testing.T) {
 	}
 }
 
-// TestProtectionsAreApart: a DatabaseCluster and an EcommercePlatform of one name
-// share no object.
+// TestProtectionsAreApart: a DatabaseCluster and an EcommercePlatform of the same name share no
+// object.
 func TestProtectionsAreApart(t *testing.T) {
 	names := map[string]string{}
 	for _, claim := range []string{functionstest.DatabaseCluster(functionstest.Production), functionstest.EcommercePlatform(functionstest.BigShop)} {

@@ -21,8 +21,8 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// TestSelectors: whatever selects pods selects those that it means, and no
-// others; whatever names an object names one that there is.
+// TestSelectors: selectors of pods match the pods that they are meant for and no others, and every
+// object that is referred to exists.
 func TestSelectors(t *testing.T) {
 	for name, claim := range claims() {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestSelectors(t *testing.T) {
 			for _, o := range all {
 				exists[o.Name()] = true
 				if o.Kind() == "AppConfig" {
-					// The provider makes it.
+					// The provider creates the bundle.
 					p := functionstest.Get(o.Object, "spec", "forProvider").GetStructValue()
 					exists["ConfigMap "+functionstest.BundleName(functionstest.Get(p, "application").GetStringValue(), functionstest.Get(p, "config").GetStructValue().AsMap())] = true
 				}
@@ -46,7 +46,7 @@ func TestSelectors(t *testing.T) {
 					templates[o.Name()], specs[o.Name()] = labelsOfPods(p), p.Spec
 				}
 			}
-			// The role is written by Patroni while it runs.
+			// Patroni sets the label of the role while it runs.
 			selected := func(labels map[string]string) []string {
 				var out []string
 				for n, l := range templates {
@@ -103,7 +103,8 @@ func TestSelectors(t *testing.T) {
 						t.Errorf("%s selects no pod by %v", o.Name(), np.Spec.PodSelector)
 						continue
 					}
-					// Jobs of one component share a policy, and all Jobs one that lets nothing through.
+					// The Jobs of one component share a policy, and all Jobs share one that allows
+					// no connections.
 					of, ways := closed[0], len(np.Spec.Ingress)+len(np.Spec.Egress)
 					for _, c := range closed {
 						if protected[c] = true; ways > 0 && templates[c][build.LabelComponent] != templates[of][build.LabelComponent] {
@@ -136,7 +137,7 @@ func TestSelectors(t *testing.T) {
 							if from.PodSelector == nil && from.NamespaceSelector == nil {
 								t.Errorf("%s: a peer without a selector", o.Name())
 							}
-							// A claim's clients are somebody else's.
+							// The pods of a claim's clients are not part of the claim.
 							if from.PodSelector != nil && len(from.PodSelector.MatchLabels) > 0 && from.PodSelector.MatchLabels["app"] == "" && len(selected(from.PodSelector.MatchLabels)) == 0 {
 								t.Errorf("%s admits %v, which no pod is", o.Name(), from.PodSelector.MatchLabels)
 							}
@@ -187,7 +188,7 @@ func TestSelectors(t *testing.T) {
 					}
 					for _, s := range v.Projected.Sources {
 						if s.ConfigMap != nil && s.ConfigMap.Name == "kube-root-ca.crt" {
-							// Kubernetes makes one in each namespace.
+							// Kubernetes creates one in each namespace.
 							continue
 						}
 						if s.Secret != nil && !exists["Secret "+s.Secret.Name] || s.ConfigMap != nil && !exists["ConfigMap "+s.ConfigMap.Name] {
@@ -212,7 +213,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// labelsOfPods with what the controller of Jobs adds.
+// labelsOfPods returns the labels of pods with the one that the Job controller adds.
 func labelsOfPods(p functionstest.Pod) map[string]string {
 	if p.Kind != "Job" && p.Kind != "CronJob" {
 		return p.Labels
@@ -229,7 +230,8 @@ func matches(t *testing.T, by *metav1.LabelSelector, pod map[string]string) bool
 	return s.Matches(labels.Set(pod))
 }
 
-// TestWhoReachesWhom is a shop's network as its policies make it.
+// TestWhoReachesWhom: the network policies of an EcommercePlatform admit these clients to each of
+// its pods.
 func TestWhoReachesWhom(t *testing.T) {
 	all := functionstest.Expand(t, functionstest.EcommercePlatform(functionstest.BigShop), "{ingress: {namespace: ingress-nginx}, monitoring: {namespace: observability}}")
 	type way struct{ labels map[string]string }
@@ -296,8 +298,8 @@ func TestWhoReachesWhom(t *testing.T) {
 	}
 }
 
-// TestWhatIsReached is what pods may open connections to. Those of applications reach what they
-// need, which no claim says.
+// TestWhatIsReached: the network policies restrict the connections that a database's pods may open.
+// Those of applications are not restricted, as no claim declares what they need.
 func TestWhatIsReached(t *testing.T) {
 	const (
 		names    = "any UDP 53 1053 5353 8053 TCP 53 1053 5353 8053"
@@ -368,7 +370,7 @@ func TestWhatIsReached(t *testing.T) {
 	}
 }
 
-// reachedBy a rule, in short.
+// reachedBy describes the peers and ports of a rule in short form.
 func reachedBy(rule networkingv1.NetworkPolicyEgressRule) string {
 	out := []string{}
 	for _, to := range rule.To {

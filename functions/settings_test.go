@@ -10,9 +10,9 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestSettingsOfAnOlderRelease: settings that an older release took, and this one does
-// not, hold up no claim that was composed with them. What they meant stays: one Secret
-// for all.
+// TestSettingsOfAnOlderRelease: settings that an older release accepted and this one does not
+// accept do not block a claim that was composed with them. They keep their meaning: one Secret for
+// all namespaces.
 func TestSettingsOfAnOlderRelease(t *testing.T) {
 	const (
 		now  = "{backup: {type: s3, bucket: b, secretRef: {name: store, namespace: platform, shared: true}}}"

@@ -13,7 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/images"
 )
 
-// clock of a function.
+// clock is a source with a time that the test sets.
 type clock struct {
 	compose.SystemSource
 	now *time.Time
@@ -21,7 +21,7 @@ type clock struct {
 
 func (c clock) Now() time.Time { return *c.now }
 
-// release of Storeplane, with images of its own.
+// release returns the function of a release of Storeplane, with images of its own.
 func release(version string, now *time.Time) *functions.Function {
 	digests := images.Digests{}
 	for _, name := range []string{"postgresql:14", "postgresql:15", "postgresql:16", "postgresql:17", "postgresql:18", "postgresql:17.2", "redis:8", "backup:postgresql", "redis-exporter:1", "postgresql-exporter:1"} {
@@ -30,7 +30,7 @@ func release(version string, now *time.Time) *functions.Function {
 	return functions.New(functions.WithSource(clock{now: now}), functions.WithImages(images.Set{Registry: images.DefaultRegistry, Digests: digests, Version: version}))
 }
 
-// pods of workloads, and specs of the claims below a claim, by component.
+// pods returns the pod templates of workloads and the specs of nested claims, by component.
 func pods(c *functionstest.Crossplane) map[string]any {
 	out := map[string]any{}
 	for name, o := range c.Observed {
@@ -44,8 +44,8 @@ func pods(c *functionstest.Crossplane) map[string]any {
 	return out
 }
 
-// TestUpgrade: another release changes no pods out of the maintenance window, and says so; in it,
-// or once it is asked for, all of them.
+// TestUpgrade: outside of the maintenance window another release changes no pods and condition
+// Upgraded is False; in the window, or once the annotation requests the release, pods are replaced.
 func TestUpgrade(t *testing.T) {
 	window := map[string]any{"start": "02:00", "timeZone": "Europe/Paris"}
 	cases := map[string]struct{ reason, claim string }{
@@ -74,7 +74,7 @@ func TestUpgrade(t *testing.T) {
 				t.Errorf("%s\nwant the claim Running while the release waits, got %s %q", tc.reason, c.Phase(), c.Message())
 			}
 
-			// Back again: nothing that never ran the new release changes.
+			// Rolled back to the old release: no pods change, as none ran the new one.
 			c.Function = release("v0.1.0", &now)
 			c.Settle()
 			if diff := cmp.Diff(before, pods(c)); diff != "" {
@@ -82,7 +82,7 @@ func TestUpgrade(t *testing.T) {
 			}
 
 			c.Function = release("v0.2.0", &now)
-			now = time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC) // 03:00 in Paris.
+			now = time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC) // 03:00 in Paris
 			c.Settle()
 			if cmp.Equal(before, pods(c)) {
 				t.Errorf("%s\nwant other pods in the window", tc.reason)
@@ -108,8 +108,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgradeOfShop: what a shop composes has its window, and is upgraded with it when it is
-// asked for.
+// TestUpgradeOfShop: the claims that an EcommercePlatform composes have its maintenance window and
+// its upgrade annotation.
 func TestUpgradeOfShop(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	c := functionstest.New(t, functionstest.EcommercePlatform(functionstest.BigShop))
@@ -129,8 +129,9 @@ func TestUpgradeOfShop(t *testing.T) {
 	}
 }
 
-// TestUpgradeInputs: what a release changes itself of a Secret that pods read is no input of a
-// user, nor is the number of pods; a new password is.
+// TestUpgradeInputs: neither a change that a release itself makes to a Secret that pods read nor
+// the number of pods is an input of a user, for which a waiting release would be applied; a new
+// password is.
 func TestUpgradeInputs(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	cases := map[string]struct {
@@ -166,8 +167,8 @@ func setSecret(c *functionstest.Crossplane, key, value string) {
 	functionstest.Fields(c.Observed["cache-secret"], "data")[key] = structpb.NewStringValue(compose.SecretData(value))
 }
 
-// TestUpgradeSettings: windows of the installation are by environment; settings that are no
-// windows are refused; an urgent release waits for none.
+// TestUpgradeSettings: the installation has a maintenance window for each environment, invalid
+// windows are refused, and an urgent release does not wait for a window.
 func TestUpgradeSettings(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	waits := func(t *testing.T, settings string) bool {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWorkers starts more calls at once than workers may wait, and all of them
-// end only when the last one has begun: none waits for another.
+// TestWorkers: more calls can run at once than workers may be idle, and no call waits for another.
+// Each call ends only when the last one has begun.
 func TestWorkers(t *testing.T) {
 	const calls, rounds, waiting = 50, 20, 4
 	w := newWorkers(waiting)

@@ -6,8 +6,7 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// TestFitBuffers proves that no message of 16 KiB to 1 MiB takes a buffer of more
-// than twice its size.
+// TestFitBuffers: no message of 16 KiB to 1 MiB takes a buffer of more than twice its size.
 func TestFitBuffers(t *testing.T) {
 	if err := fitBuffers(); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// envMain makes the test's binary the command itself.
+// envMain makes the test binary run as the command itself.
 const envMain = "STOREPLANE_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// output is the path of the file to which a command writes: what it wrote before it
-// answered is there when the answer is.
+// output is the path of the file to which a command logs. What it logged before a response is in
+// the file when the response arrives.
 type output string
 
 func (o output) String() string {
@@ -49,7 +49,7 @@ func (o output) String() string {
 	return string(b)
 }
 
-// start the command with flags, and stop it when the test ends.
+// start starts the command with flags, and kills it when the test ends.
 func start(t *testing.T, flags ...string) output {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "output"))
@@ -76,7 +76,8 @@ func command(t *testing.T, flags ...string) *exec.Cmd {
 	return cmd
 }
 
-// freeAddress of loopback. Nobody else takes it in the moment until it is used.
+// freeAddress returns an address of the loopback interface with a free port, which no other program
+// is expected to take before it is used.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	lis, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -136,8 +137,7 @@ func leaf() *x509.Certificate {
 	}
 }
 
-// writeServer writes what a server needs into a folder, as Crossplane's Secret is
-// mounted.
+// writeServer writes the files of a server into a folder, as Crossplane's Secret is mounted.
 func (a *authority) writeServer(t *testing.T, dir string) {
 	t.Helper()
 	_, _, crt, key := issue(t, a, leaf())
@@ -148,7 +148,8 @@ func (a *authority) writeServer(t *testing.T, dir string) {
 	}
 }
 
-// dial a server of this authority, with a certificate of another one, or none.
+// dial connects to a server of this authority, with a client certificate of another authority, or
+// without one.
 func (a *authority) dial(t *testing.T, address string, by *authority) *grpc.ClientConn {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -207,8 +208,8 @@ func TestServesMutualTLS(t *testing.T) {
 	}
 }
 
-// TestRenewsCertificates proves that the command need not be restarted when
-// Crossplane's certificate authority is replaced.
+// TestRenewsCertificates: the command need not be restarted when Crossplane's certificate authority
+// is replaced.
 func TestRenewsCertificates(t *testing.T) {
 	before, after := newAuthority(t), newAuthority(t)
 	dir := t.TempDir()

@@ -20,7 +20,7 @@ import (
 	"github.com/storeplane/storeplane/functions"
 )
 
-// crossplaneConfig is how Crossplane calls functions: svcConfig in
+// crossplaneConfig is the configuration with which Crossplane calls functions: svcConfig in
 // internal/xfn/function_runner.go of v2.4.0.
 const crossplaneConfig = `{"loadBalancingConfig": [{"round_robin":{}}], "methodConfig": [{"name": [{}], "waitForReady": true}]}`
 
@@ -49,15 +49,15 @@ func helloRequest(t *testing.T) *fnv1.RunFunctionRequest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As Crossplane calls again, after it has looked and found nothing.
+	// Crossplane calls again with empty results for objects that it did not find.
 	for name := range rsp.GetRequirements().GetResources() {
 		req.RequiredResources[name] = &fnv1.Resources{}
 	}
 	return req
 }
 
-// slowCall is one whose request is still being sent: for the server it is under
-// way from its first byte.
+// slowCall is a call whose request is still being sent. The server counts it as running from its
+// first byte.
 type slowCall struct{ grpc.ClientStream }
 
 func startSlowCall(ctx context.Context, t *testing.T, conn *grpc.ClientConn) *slowCall {
@@ -66,8 +66,7 @@ func startSlowCall(ctx context.Context, t *testing.T, conn *grpc.ClientConn) *sl
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A connection is read in order: once a later call is answered, the server
-	// knows of this one.
+	// A connection is read in order: once a later call is answered, the server has begun this one.
 	if _, err := fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(ctx, helloRequest(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +88,7 @@ func (s *slowCall) finish(t *testing.T) *fnv1.RunFunctionResponse {
 	return rsp
 }
 
-// TestStopsWithoutLoss sends SIGTERM to the command while a call is under way.
+// TestStopsWithoutLoss: a command that gets SIGTERM while a call is running completes it.
 func TestStopsWithoutLoss(t *testing.T) {
 	address := freeAddress(t)
 	cmd := command(t, "--insecure", "--address", address, "--metrics-address", "", "--drain-delay", "3s")
@@ -124,7 +123,7 @@ func TestStopsWithoutLoss(t *testing.T) {
 	for {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
-			break // Nobody listens any more.
+			break // The command no longer listens.
 		}
 		_ = c.Close()
 		select {
@@ -141,15 +140,15 @@ func TestStopsWithoutLoss(t *testing.T) {
 	}
 }
 
-// TestSharesCalls proves that a replica that comes later gets calls too: Crossplane's
-// client looks for replicas only when it loses a connection.
+// TestSharesCalls: a replica that starts later gets calls too, although Crossplane's client only
+// resolves the replicas again when it loses a connection.
 func TestSharesCalls(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	first, second := freeAddress(t), freeAddress(t)
 	for _, address := range []string{first, second} {
 		start(t, "--insecure", "--address", address, "--metrics-address", "", "--max-connection-age", "1s")
-		// An attempt that is refused would make the client look again, too.
+		// A refused attempt would make the client resolve the replicas again, too.
 		if _, err := fnv1.NewFunctionRunnerServiceClient(dialOpenly(t, address)).RunFunction(ctx, helloRequest(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +173,7 @@ func TestSharesCalls(t *testing.T) {
 	}
 }
 
-// TestStopsWithIdleConnections proves that what Crossplane holds open does not keep the
+// TestStopsWithIdleConnections: idle connections that Crossplane keeps open do not prevent the
 // command from ending.
 func TestStopsWithIdleConnections(t *testing.T) {
 	address := freeAddress(t)
@@ -195,7 +194,7 @@ func TestStopsWithIdleConnections(t *testing.T) {
 	}
 }
 
-// wait for a command's end, but no longer than the context.
+// wait waits until a command ends, or until the context is done.
 func wait(ctx context.Context, cmd *exec.Cmd) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()

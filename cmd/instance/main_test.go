@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCommands: the words by which pods and PostgreSQL call this program.
+// TestCommands: the arguments with which pods and PostgreSQL run this program.
 func TestCommands(t *testing.T) {
 	for _, name := range []string{"POD_NAME", "POD_NAMESPACE", "CLUSTER_SCOPE"} {
 		t.Setenv(name, "x")

@@ -26,10 +26,10 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// patience with a provider that starts.
+// patience is how long the tests wait for a provider that starts.
 const patience = 2 * time.Minute
 
-// envMain makes the test's binary the command itself.
+// envMain makes the test binary run as the command itself.
 const envMain = "STOREPLANE_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -40,9 +40,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestLeaseIsFollowed proves what docs/operations.md says of the provider's
-// replicas, by the rules of leader election: who looks at the lease sees the last
-// renewal, and then the lease's end, up to 2.2 retry periods late each.
+// TestLeaseIsFollowed: the provider keeps the bounds in docs/operations.md for the change of its
+// leader, by the rules of leader election: a replica that polls the lease observes its last
+// renewal, and then its end, each up to 2.2 retry periods late.
 func TestLeaseIsFollowed(t *testing.T) {
 	const bound, start = 20 * time.Second, 3 * time.Second
 	if worst := leaseDuration + 2*time.Duration(2.2*float64(retryPeriod)); worst+start > bound {
@@ -56,7 +56,7 @@ func TestLeaseIsFollowed(t *testing.T) {
 	}
 }
 
-// TestTold proves that each reason is logged once.
+// TestTold: each reason is logged once.
 func TestTold(t *testing.T) {
 	away, young := errors.New("cannot serve: the cache is not in sync"), errors.New("cannot serve: there is no kind Backup yet")
 	answers := []error{away, away, young, nil, nil, away}
@@ -73,7 +73,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// memory is a log that is kept.
+// memory is a logger that keeps its lines.
 type memory struct {
 	logging.Logger
 
@@ -87,7 +87,7 @@ func (m *memory) Info(msg string, kv ...any) {
 	m.lines = append(m.lines, msg)
 }
 
-// replica of the provider in a process of its own.
+// replica is a replica of the provider in a process of its own.
 type replica struct {
 	cmd    *exec.Cmd
 	health string
@@ -120,7 +120,7 @@ func startReplica(t *testing.T, kubeconfig string) *replica {
 	return r
 }
 
-// end the replica, and wait until it is gone.
+// end sends a signal to the replica, and waits until it has ended.
 func (r *replica) end(s os.Signal) error {
 	if r.cmd.ProcessState != nil {
 		return nil
@@ -146,8 +146,8 @@ func (r *replica) ready(ctx context.Context) error {
 	return errors.Join(err, rsp.Body.Close())
 }
 
-// installed provider on an API server of its own: an administrator's client, and
-// the provider's kubeconfig.
+// installed starts an API server with the provider's definitions and permissions, and returns an
+// administrator's client and the provider's kubeconfig.
 func installed(t *testing.T) (client.Client, string) {
 	t.Helper()
 	p, admin := planetest.Installed(t, "../..", false)
@@ -158,8 +158,8 @@ func installed(t *testing.T) (client.Client, string) {
 	return admin, kubeconfig
 }
 
-// TestWorksWithoutClaims: a provider that may not read claims, since it is newer
-// than its ClusterRole, does what it does for AppConfigs all the same.
+// TestWorksWithoutClaims: a provider that may not read claims, because it is newer than its
+// ClusterRole, still reconciles AppConfigs.
 func TestWorksWithoutClaims(t *testing.T) {
 	admin, kubeconfig := installed(t)
 	planetest.Define(t, admin)
@@ -178,8 +178,8 @@ func TestWorksWithoutClaims(t *testing.T) {
 	planetest.Eventually(t, patience, "the provider is ready", func() error { return f.leader.ready(t.Context()) })
 }
 
-// TestFailover ends the leader of two replicas with and without a goodbye, on an
-// API server of its own, and measures until the other one works.
+// TestFailover ends the leader of two replicas, once with and once without a release of its lease,
+// and measures the time until the other one reconciles.
 func TestFailover(t *testing.T) {
 	admin, kubeconfig := installed(t)
 	f := &failover{Client: admin, leader: startReplica(t, kubeconfig)}
@@ -196,7 +196,7 @@ func TestFailover(t *testing.T) {
 		other := startReplica(t, kubeconfig)
 		planetest.Eventually(t, patience, "the other replica is ready", func() error { return other.ready(t.Context()) })
 		before, start := f.holder(t), time.Now()
-		// What a process that was killed says of its end is of no interest.
+		// The exit status of a process that was killed does not matter.
 		if err := f.leader.end(tc.signal); err != nil && tc.signal == syscall.SIGTERM {
 			t.Errorf("%s\nit must end well: %v", tc.reason, err)
 		}

@@ -32,8 +32,7 @@ func storeSecrets(t testing.TB, c *crossplane) {
 		functionstest.Secret(t, "key", map[string]string{"passphrase": "secret-passphrase"}))
 }
 
-// TestBackup: once there is a database, its backups are
-// scheduled, and the first one is made.
+// TestBackup: once the database runs, its backups are scheduled and the first one begins.
 func TestBackup(t *testing.T) {
 	c := simulate(t, backedUp)
 	c.Serve("backup")
@@ -139,8 +138,8 @@ func TestBackupConditions(t *testing.T) {
 	step("The repository is not there", "False RepositoryNotReady cannot set up the repository", "False RepositoryNotReady cannot set up the repository", "Running")
 }
 
-// TestStanza: a cluster that was restored backs up into a place of
-// its own, also once its managers' reports are gone.
+// TestStanza: a cluster that was restored backs up into a stanza of its own, and keeps it when the
+// reports of its instance managers are gone.
 func TestStanza(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
@@ -169,8 +168,8 @@ func TestStanza(t *testing.T) {
 	}
 }
 
-// TestSlot: servers keep WAL until it is archived, once there is a
-// manager that lets go of it.
+// TestSlot: servers keep WAL until it is archived, once an instance manager reports a stanza: one
+// of an older version reports none, and would never release the WAL.
 func TestSlot(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
@@ -183,7 +182,7 @@ func TestSlot(t *testing.T) {
 	}
 }
 
-// firstBackup is the component of the Job that makes it.
+// firstBackup returns the component of the Job that makes the first backup.
 func firstBackup(t testing.TB, c *crossplane) string {
 	t.Helper()
 	for n := range c.Observed {
@@ -195,8 +194,7 @@ func firstBackup(t testing.TB, c *crossplane) string {
 	return ""
 }
 
-// TestArchiveGap: WAL that is lost is reported, and a backup begins
-// that ends the gap.
+// TestArchiveGap: lost WAL is reported, and a backup begins that ends the gap.
 func TestArchiveGap(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
@@ -240,14 +238,14 @@ func TestArchiveGap(t *testing.T) {
 	fail := func(name string, at time.Time) {
 		c.SetStatus(name, fmt.Sprintf("{failed: 1, conditions: [{type: Failed, status: 'True', reason: PodFailurePolicy, lastTransitionTime: %q}]}", at.Format(time.RFC3339)))
 		c.Reconcile()
-		c.Reconcile() // what is not declared any more has gone by then
+		c.Reconcile() // By then the objects that are no longer desired are deleted.
 	}
 	for range 3 {
 		tried := jobs()
 		if fail(tried[0], time.Now()); !slices.Equal(jobs(), tried) {
 			t.Errorf("it has failed just now: want %v, got %v", tried, jobs())
 		}
-		// No event tells that it is time for the next one.
+		// No event triggers the next attempt, so the function must be called again in time.
 		if ttl := c.Run().GetMeta().GetTtl().AsDuration(); ttl > time.Minute {
 			t.Errorf("it has failed just now: want to be looked at again within a minute, got %v", ttl)
 		}
@@ -276,9 +274,9 @@ func TestArchiveGap(t *testing.T) {
 	}
 }
 
-// TestRepositoryFull: while WAL is not archived since the volume of
-// the backups is full, a backup begins at once, which makes room; one at a time, and
-// never soon after another.
+// TestRepositoryFull: while WAL is not archived because the volume of the backups is full, a backup
+// begins at once, which makes room. There is only one at a time, and the next one begins some time
+// after it has ended.
 func TestRepositoryFull(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
@@ -289,7 +287,7 @@ func TestRepositoryFull(t *testing.T) {
 	step := func(what, wantVerdict, wantPhase string, want ...string) {
 		t.Helper()
 		c.Reconcile()
-		c.Reconcile() // what is not declared any more has gone by then
+		c.Reconcile() // By then the objects that are no longer desired are deleted.
 		jobs = nil
 		for _, n := range c.ComponentNames() {
 			if strings.HasPrefix(n, "backup-room-") || strings.HasPrefix(n, "backup-gap-") {
@@ -341,8 +339,8 @@ func TestRepositoryFull(t *testing.T) {
 	step("There is room for long", "True Archiving", "Running", "backup-room-3")
 }
 
-// TestRepositoryFullNow: the backup that makes room waits for no standby,
-// is not what a claim is ready by, and is not joined by the next one after a gap.
+// TestRepositoryFullNow: the backup that makes room does not wait for standbys, does not affect the
+// readiness of the claim, and does not run beside another attempt of the backup after a gap.
 func TestRepositoryFullNow(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
@@ -410,9 +408,9 @@ func TestRepositoryFullNow(t *testing.T) {
 	}
 }
 
-// TestRepositoryRecovers: a pod of the backups' own volume that cannot
-// start is replaced once the claim is fixed, as pods of a StatefulSet are if
-// it does not order them. Those of before cannot be changed.
+// TestRepositoryRecovers: a pod of the backups' volume that cannot start is replaced once the claim
+// is fixed, which a StatefulSet only does with the policy Parallel. That of an existing StatefulSet
+// cannot be changed.
 func TestRepositoryRecovers(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
@@ -429,8 +427,8 @@ func TestRepositoryRecovers(t *testing.T) {
 	}
 }
 
-// TestBackupSettings: the installation's store, with a copy of
-// its credentials, which is bound to the installation's place.
+// TestBackupSettings: the default store is that of the installation, with a copy of its credentials
+// that is bound to the installation's bucket and prefix.
 func TestBackupSettings(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
@@ -460,9 +458,8 @@ func TestBackupSettings(t *testing.T) {
 	}
 }
 
-// TestBackupSettingsHere: in the namespace that the installation's
-// Secrets are in nothing is copied, and the servers and the Backup use the Secret that was
-// looked for.
+// TestBackupSettingsHere: in the namespace that holds the installation's Secrets nothing is copied,
+// and the servers and the Backup use the Secret of the settings itself.
 func TestBackupSettingsHere(t *testing.T) {
 	cases := map[string]struct{ reason, ref, want string }{
 		"PerNamespace": {reason: "The one of this namespace, as in any other.", ref: "{name: store, namespace: team, perNamespace: true}", want: "store-team"},
@@ -495,8 +492,8 @@ func TestBackupSettingsHere(t *testing.T) {
 	}
 }
 
-// TestBounds: the platform's credentials open the platform's place, and of
-// that what a namespace has backed up itself or was granted.
+// TestBounds: the platform's credentials can only be used for the platform's store, and there only
+// to restore backups of the own namespace and of those that granted it.
 func TestBounds(t *testing.T) {
 	const install = "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: s3, bucket: b, prefix: p, endpoint: 'https://all', secretRef: {name: store, namespace: platform, shared: true}, grants: [{of: lost, to: [team]}]}}}"
 	platform := functionstest.Secret(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
@@ -551,8 +548,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestRestore: a cluster is filled from a backup, says how it
-// goes, and forgets where it came from.
+// TestRestore: a cluster is restored from a backup, reports the progress, and removes the objects
+// of the restore afterwards.
 func TestRestore(t *testing.T) {
 	c := simulate(t, "{size: 2, version: '17', restoreFrom: {destination: {type: volume, bucket: old}, name: sales, systemIdentifier: '7000000000000000002', time: '2020-01-02T03:04:05Z'}}")
 	c.Reconcile()
@@ -602,7 +599,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreBackup: a Backup says where its backups lie.
+// TestRestoreBackup: restoreFrom.backupRef reads the location of the backups from a Backup.
 func TestRestoreBackup(t *testing.T) {
 	const claim = "{size: 1, version: '17', restoreFrom: {backupRef: {name: sales-backup}}}"
 	c := simulate(t, claim)
@@ -627,7 +624,7 @@ func TestRestoreBackup(t *testing.T) {
 			t.Errorf("servers do not start once the source is gone")
 		}
 	}
-	// Once it has its data the Backup may go.
+	// Once the data is restored, the Backup may be deleted.
 	c.Settle()
 	c.Others = nil
 	c.Settle()
@@ -648,7 +645,7 @@ func TestBackupName(t *testing.T) {
 	}
 }
 
-// TestFullWithGap: where a backup after a gap begins, that one makes room.
+// TestFullWithGap: if a backup after a gap begins, it also makes room, and no second one is needed.
 func TestFullWithGap(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Serve("backup")

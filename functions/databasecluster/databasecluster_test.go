@@ -16,7 +16,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// crossplane is the simulation that tests play claims on.
+// crossplane simulates Crossplane for a claim.
 type crossplane = functionstest.Crossplane
 
 // simulate simulates Crossplane for a DatabaseCluster with this spec.
@@ -25,13 +25,13 @@ func simulate(t testing.TB, spec string, opts ...functions.Option) *crossplane {
 	return functionstest.New(t, functionstest.DatabaseCluster(spec), opts...)
 }
 
-// servers is the StatefulSet as it is.
+// servers returns the observed StatefulSet of the servers.
 func servers(t testing.TB, c *crossplane) *k8sappsv1.StatefulSet {
 	t.Helper()
 	return functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["postgresql"])
 }
 
-// told is what the instance managers are told.
+// told returns the desired state that the instance managers read.
 func told(t testing.TB, c *crossplane) instance.Desired {
 	t.Helper()
 	var out instance.Desired
@@ -41,8 +41,7 @@ func told(t testing.TB, c *crossplane) instance.Desired {
 	return out
 }
 
-// patroni reads the servers' configuration as YAML, refusing what is there
-// twice.
+// patroni returns the servers' configuration, and fails if its YAML has duplicate keys.
 func patroni(t testing.TB, c *crossplane) map[string]any {
 	t.Helper()
 	text := functionstest.As[corev1.ConfigMap](t, c.Observed["config"]).Data["patroni.yaml"]
@@ -53,7 +52,7 @@ func patroni(t testing.TB, c *crossplane) map[string]any {
 	return out
 }
 
-// dynamic reads the configuration that all servers share, as Patroni does.
+// dynamic returns the configuration that all servers share, as Patroni reads it.
 func dynamic(t testing.TB, c *crossplane) map[string]any {
 	t.Helper()
 	text := functionstest.Get(c.Observed["patroni-config"], "metadata", "annotations", "config").GetStringValue()
@@ -70,7 +69,7 @@ func TestComponents(t *testing.T) {
 		"postgresql", "primary", "role", "rolebinding", "tls",
 	}
 	with := func(more ...string) []string { return slices.Sorted(slices.Values(append(slices.Clone(one), more...))) }
-	// Without a destination backups go to a volume, which has a server.
+	// Without a destination, backups are stored on a volume, which has a server of its own.
 	backed := func(more ...string) []string {
 		return append(more, "backup-account", "backup-first-"+build.Digest("volume", "data-orders-repository-0", "", "")[:8], "backup-full", "backup-networkpolicy", "backup-tls", "repository", "repository-networkpolicy", "repository-service")
 	}
@@ -112,9 +111,8 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// TestAtOnce: nothing of a database waits for anything else of
-// it, so one pass applies all, but for what the API server only takes when another
-// object is there.
+// TestAtOnce: no object of a database waits for another one, so that one pass applies them all,
+// except for the RoleBinding, which the API server only accepts when the Role exists.
 func TestAtOnce(t *testing.T) {
 	c := simulate(t, functionstest.BigCluster)
 	c.Serve("podmonitor")
@@ -124,8 +122,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestSettings: what the installation says holds where the claim
-// is silent.
+// TestSettings: the settings of the installation apply to fields that the claim does not set.
 func TestSettings(t *testing.T) {
 	type want struct{ images, class string }
 	cases := map[string]struct {

@@ -15,12 +15,13 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// generating is an installation that draws a key for each database, or not.
+// generating returns settings with this backup.encryption: Generated generates a key for each
+// database, None does not.
 func generating(encryption string) string {
 	return "{backup: {type: s3, bucket: b, encryption: " + encryption + ", secretRef: {name: store, namespace: platform, shared: true}, grants: [{of: lost, to: [team]}]}}"
 }
 
-// inShared plays a claim that is backed up to a store that namespaces share.
+// inShared simulates a claim that is backed up to a store that namespaces share.
 func inShared(t *testing.T, spec, encryption string) *crossplane {
 	t.Helper()
 	c := simulate(t, spec)
@@ -32,7 +33,7 @@ func inShared(t *testing.T, spec, encryption string) *crossplane {
 	return c
 }
 
-// escrow is a copy of a key, or that there is none.
+// escrow returns the Secret that holds the copy of a key, without data if key is empty.
 func escrow(namespace, name, key string) string {
 	data := ""
 	if key != "" {
@@ -43,8 +44,8 @@ func escrow(namespace, name, key string) string {
 
 const inStore = "{size: 1, version: '17', backup: {enabled: true}}"
 
-// encryptedBy is the Secret that a claim's backups are encrypted with, as its Backup, its
-// servers and its Jobs have it.
+// encryptedBy returns the name of the Secret with the key of a claim's backups, which must be the
+// same in its Backup, its servers and its Jobs.
 func encryptedBy(t *testing.T, c *crossplane) string {
 	t.Helper()
 	name := functionstest.Get(c.Observed["backup"], "spec", "forProvider", "encryption", "secretRef", "name").GetStringValue()
@@ -113,7 +114,7 @@ func TestOwnKey(t *testing.T) {
 	}
 }
 
-// TestOwnKeyStays: what a repository began with it goes on with.
+// TestOwnKeyStays: a repository keeps the key with which it was created.
 func TestOwnKeyStays(t *testing.T) {
 	t.Run("TurnedOn", func(t *testing.T) {
 		c := inShared(t, inStore, "None")
@@ -200,7 +201,7 @@ func TestOwnKeyStays(t *testing.T) {
 	})
 }
 
-// TestKeyChanges: a repository is read and written with the key that it began with.
+// TestKeyChanges: an edit that would change the key of a repository is refused.
 func TestKeyChanges(t *testing.T) {
 	const mine = "encryption: {secretRef: {name: mine, key: k}}"
 	const ways = ": name another backup.destination with it, or undo the change"
@@ -257,7 +258,7 @@ func TestKeyChanges(t *testing.T) {
 	}
 }
 
-// TestOwnKeyFirst: no server runs before its key is kept.
+// TestOwnKeyFirst: no server runs before the copy of its key is stored.
 func TestOwnKeyFirst(t *testing.T) {
 	c := inShared(t, inStore, "Generated")
 	c.Reconcile()
@@ -269,7 +270,7 @@ func TestOwnKeyFirst(t *testing.T) {
 	if c.Observed["postgresql"] != nil || c.Observed["backup"] == nil || key == "" {
 		t.Fatalf("A server runs before its key is kept: %v", c.ComponentNames())
 	}
-	// A pass that ended in between has stored no key: nothing was written with it.
+	// A pass that was interrupted here has stored no key, and nothing was encrypted with it.
 	delete(c.Observed, "backup-key")
 	if rsp := c.Reconcile(); converge.IsFatal(rsp) || c.SecretValue("backup-key", backup.EscrowKey) == "" {
 		t.Fatalf("A claim whose key was never stored has no way out: %v", rsp.GetResults())
@@ -293,7 +294,8 @@ func TestOwnKeyFirst(t *testing.T) {
 	}
 }
 
-// TestOwnKeyNoProvider: nothing keeps a copy where there is no provider.
+// TestOwnKeyNoProvider: without the provider nothing stores a copy of the key, so no server is
+// created.
 func TestOwnKeyNoProvider(t *testing.T) {
 	c := inShared(t, inStore, "Generated")
 	c.Schemas = nil
@@ -304,7 +306,7 @@ func TestOwnKeyNoProvider(t *testing.T) {
 		t.Errorf("want %q, got %q", want, c.Message())
 	}
 
-	// Settings change nothing for one that has a key.
+	// Settings do not matter for a database that has a key already.
 	c = inShared(t, inStore, "None")
 	c.Schemas = nil
 	c.Add(escrow("team", "orders", "k1"))
@@ -316,8 +318,8 @@ func TestOwnKeyNoProvider(t *testing.T) {
 	}
 }
 
-// TestRestoreEscrow: what a namespace that is lost has backed up is read with
-// the copy of its key, by whom the platform lets restore it.
+// TestRestoreEscrow: backups of a namespace that is lost are restored with the copy of its key, by
+// the namespaces to which the platform team has granted that.
 func TestRestoreEscrow(t *testing.T) {
 	cases := map[string]struct {
 		reason, of string

@@ -13,9 +13,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// TestServersHealth: when the servers are what the claim says.
-// Those that are replaced on deletion are current, for a library, as soon as all
-// are ready.
+// TestServersHealth: when the servers match the claim. A library calls a StatefulSet with the
+// update strategy OnDelete current as soon as all of its pods are ready.
 func TestServersHealth(t *testing.T) {
 	pod := func(name, message string) func(*crossplane) {
 		return func(c *crossplane) {
@@ -75,8 +74,8 @@ func TestServersHealth(t *testing.T) {
 	}
 }
 
-// TestPodTrouble: while no server is up the pods are looked at,
-// and say in words why. Pods that run are not: they change all the time.
+// TestPodTrouble: while no server is up, the function requests the pods and reports why they do not
+// start. It does not request pods that run, as they change all the time.
 func TestPodTrouble(t *testing.T) {
 	pod := func(ordinal int, status string) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: orders-postgresql-%d, namespace: team, labels: {storeplane.example.com/patroni: orders-postgresql}}\nstatus: %s", ordinal, status)
@@ -131,8 +130,8 @@ func TestPodTrouble(t *testing.T) {
 	}
 }
 
-// TestPodTroubleWaits: pods that start change all the time, so the first server gets some
-// seconds before they are looked at.
+// TestPodTroubleWaits: pods that start change all the time, so the function does not request them
+// in the first seconds.
 func TestPodTroubleWaits(t *testing.T) {
 	for age, want := range map[time.Duration]bool{2 * time.Second: false, 9 * time.Second: true} {
 		c := simulate(t, functionstest.Production)
@@ -147,8 +146,8 @@ func TestPodTroubleWaits(t *testing.T) {
 	}
 }
 
-// TestPodTroubleLater: also where all was well before, and not
-// while nobody wants a pod.
+// TestPodTroubleLater: pods are also requested if all was healthy before, but not while the cluster
+// is hibernated.
 func TestPodTroubleLater(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()

@@ -10,8 +10,8 @@ import (
 	"github.com/storeplane/storeplane/internal/converge"
 )
 
-// TestRefusedCopies: what is copied from another Secret goes on
-// being copied while the claim is refused, and nothing else changes.
+// TestRefusedCopies: values that are copied from another Secret are still copied while the claim is
+// refused, and nothing else changes.
 func TestRefusedCopies(t *testing.T) {
 	platform := func(value string) *structpb.Struct {
 		s := functionstest.Secret(t, "store", map[string]string{"credentials.json": value})
@@ -27,10 +27,10 @@ func TestRefusedCopies(t *testing.T) {
 		spec    string
 		install string
 		others  []*structpb.Struct
-		// restoring claims have no database to settle on.
+		// restoring claims have no database yet, so they do not settle.
 		restoring bool
 		change    func(*crossplane)
-		// copied tells whether what was changed has arrived, keeps that it must not.
+		// copied reports whether the change has arrived, and keeps means that it must not arrive.
 		copied func(*crossplane) bool
 		keeps  bool
 	}{
@@ -135,7 +135,7 @@ func TestRefusedCopies(t *testing.T) {
 				c.Settle()
 			}
 			names, server := c.ComponentNames(), c.Observed["postgresql"].GetFields()["spec"].String()
-			// Refused: a volume does not shrink.
+			// The claim is refused, since a volume cannot shrink.
 			c.Edit("1Gi", "storageSize")
 			tc.change(c)
 			c.Reconcile()
@@ -148,7 +148,7 @@ func TestRefusedCopies(t *testing.T) {
 			if got := c.ComponentNames(); strings.Join(got, " ") != strings.Join(names, " ") || c.Observed["postgresql"].GetFields()["spec"].String() != server {
 				t.Errorf("%s\nnothing else changes, got %v", tc.reason, got)
 			}
-			// One pass says which generation is refused.
+			// One pass sets the generation that is refused.
 			c.Reconcile()
 			if !converge.IsFatal(c.Reconcile()) {
 				t.Errorf("%s\nwhile nothing is due a refusal is fatal", tc.reason)

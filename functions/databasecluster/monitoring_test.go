@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestMonitoring: metrics are there when they are wanted, and a
-// PodMonitor when the cluster has the kind too.
+// TestMonitoring: metrics are exported if the claim is monitored, and scraped by a PodMonitor if
+// the cluster also has the kind.
 func TestMonitoring(t *testing.T) {
 	noSchema := func(c *crossplane) { c.Schemas = map[string]*fnv1.Schema{"podmonitor": {}} }
 	otherSchema := func(c *crossplane) { c.Serve("servicemonitor") }
@@ -22,7 +22,7 @@ func TestMonitoring(t *testing.T) {
 	type want struct {
 		Containers []string
 		Scraped    []string // ports
-		Admitted   string   // namespace, none where nobody is
+		Admitted   string   // namespace, empty if no client is admitted
 	}
 	containers := []string{"instance", "postgresql", "metrics"}
 	ports := []string{"metrics", "patroni", "instance"}
@@ -100,8 +100,7 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestSidecar: the manager is there before PostgreSQL starts and
-// after it stops.
+// TestSidecar: the instance manager starts before PostgreSQL and stops after it.
 func TestSidecar(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()

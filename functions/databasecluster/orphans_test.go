@@ -11,8 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/converge"
 )
 
-// orphaned is a new claim in a namespace where another one of its name has left all
-// that it had, as kubectl delete --cascade=orphan does.
+// orphaned returns a new claim in a namespace where another one of its name left all its objects,
+// as kubectl delete --cascade=orphan does.
 func orphaned(t testing.TB, c *crossplane, claim string) *crossplane {
 	t.Helper()
 	next := functionstest.New(t, claim)
@@ -28,8 +28,8 @@ func orphaned(t testing.TB, c *crossplane, claim string) *crossplane {
 	return next
 }
 
-// TestOrphans: a claim that is created again finds what it had,
-// whatever its own file says that does not matter any more.
+// TestOrphans: a claim that is created again adopts the objects of the one before, whatever it sets
+// in fields that no longer matter.
 func TestOrphans(t *testing.T) {
 	cases := map[string]struct {
 		reason      string
@@ -74,8 +74,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestRefusedName: a claim that is refused for a name that is taken
-// has its certificates renewed all the same.
+// TestRefusedName: the certificates of a claim that is refused because a name is taken are still
+// renewed.
 func TestRefusedName(t *testing.T) {
 	clk := newClock()
 	c := simulate(t, functionstest.Production, functions.WithSource(clk))

@@ -12,7 +12,7 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestDynamic: the configuration that all servers share, whole.
+// TestDynamic: the whole configuration that all servers share.
 func TestDynamic(t *testing.T) {
 	config := func(synchronous, params map[string]any) map[string]any {
 		all := map[string]any{
@@ -25,8 +25,9 @@ func TestDynamic(t *testing.T) {
 			"postgresql": map[string]any{"use_pg_rewind": true, "use_slots": true, "parameters": all},
 		}
 		maps.Copy(out, synchronous)
-		// Who waits for a quorum lets the quorum decide; who archives has
-		// segments that are not full.
+		// The bound on the lag of a standby that may be promoted. With synchronous replication the
+		// quorum decides instead, and where WAL is archived standbys may be behind by the rest of a
+		// segment.
 		switch {
 		case synchronous["synchronous_mode"] == "quorum":
 			out["maximum_lag_on_failover"] = float64(1 << 40)
@@ -37,7 +38,7 @@ func TestDynamic(t *testing.T) {
 		}
 		return out
 	}
-	// Where there are backups, no change waits longer to be archived.
+	// With backups, each change is archived within this time.
 	archived := map[string]any{"archive_timeout": "300"}
 	off := map[string]any{"synchronous_mode": false}
 	quorum := map[string]any{"synchronous_mode": "quorum", "synchronous_mode_strict": false}
@@ -80,9 +81,8 @@ func TestDynamic(t *testing.T) {
 	}
 }
 
-// TestChanges: what reaches servers that run, and for which of it
-// their pods are replaced. Patroni takes up its dynamic configuration by itself,
-// and its managers restart what must restart.
+// TestChanges: what reaches servers that run, and which changes replace their pods. Patroni applies
+// its dynamic configuration itself, and the instance managers restart servers where needed.
 func TestChanges(t *testing.T) {
 	type want struct{ config, rolls bool }
 	parameter := func(name, value string) func(*crossplane) {
@@ -134,8 +134,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestParameterNames: a name that YAML takes for something else
-// than text stays the name that it is.
+// TestParameterNames: a name that YAML would read as another type than text stays a text.
 func TestParameterNames(t *testing.T) {
 	for _, name := range []string{"on", "null", "true", "12", "1e3", "0x1f", "no", "work_mem", "auto_explain.log_nested_statements"} {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +154,8 @@ func TestParameterNames(t *testing.T) {
 	}
 }
 
-// TestHostileParameters: whatever a value holds, it stays one
-// value, and changes nothing of what the pods are made of.
+// TestHostileParameters: whatever a value contains, it stays one value, and does not change the
+// pods.
 func TestHostileParameters(t *testing.T) {
 	names := rapid.SampledFrom([]string{"work_mem", "shared_preload_libraries", "log_line_prefix", "search_path", "pg_stat_statements.max", "max_connections", "track_commit_timestamp"})
 	values := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
@@ -192,7 +191,7 @@ func TestHostileParameters(t *testing.T) {
 			rt.Fatalf("-want, +got:\n%s", diff)
 		}
 
-		// The rest is as it is without any.
+		// The rest is the same as without any parameters.
 		delete(dcs["postgresql"].(map[string]any), "parameters")
 		other := dynamic(t, plain)
 		delete(other["postgresql"].(map[string]any), "parameters")
@@ -211,7 +210,7 @@ func TestHostileParameters(t *testing.T) {
 	})
 }
 
-// texts of a map whose values are all texts.
+// texts returns a map of which all values must be texts.
 func texts(m map[string]any) map[string]string {
 	out := make(map[string]string, len(m))
 	for k, v := range m {

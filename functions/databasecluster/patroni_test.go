@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestPatroni: what Patroni is told agrees with what is made.
+// TestPatroni: the configuration of Patroni agrees with the objects that are created.
 func TestPatroni(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Edit(map[string]any{"work_mem": "16MB", "max_connections": "500"}, "parameters")
@@ -51,7 +51,8 @@ func TestPatroni(t *testing.T) {
 			t.Errorf("%s is Patroni's to fill, got %v", component, data)
 		}
 	}
-	// A change of it would make Patroni elect no longer what the labels say.
+	// Patroni finds its objects by this label, and the ConfigMap that the instance managers write
+	// is none of them.
 	if got := functionstest.As[corev1.ConfigMap](t, c.Observed["instances"]).Labels[k["scope_label"].(string)]; got != "" {
 		t.Errorf("What the managers write is none of Patroni's objects, got its label %q", got)
 	}
@@ -62,7 +63,7 @@ func TestPatroni(t *testing.T) {
 	}
 }
 
-// TestWaysIn: who gets in, and how he must show who he is.
+// TestWaysIn: pg_hba.conf admits these connections, with these ways of authentication.
 func TestWaysIn(t *testing.T) {
 	ways := func(kind string) []any {
 		return []any{
@@ -87,7 +88,7 @@ func TestWaysIn(t *testing.T) {
 			if diff := cmp.Diff(tc.want, pg["pg_hba"]); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			// Each server verifies whom it follows.
+			// Each server verifies the one that it follows.
 			for _, u := range []string{"replication", "rewind"} {
 				a := pg["authentication"].(map[string]any)[u].(map[string]any)
 				if a["sslmode"] != "verify-ca" || a["sslrootcert"] != "/etc/patroni/peers.crt" {
@@ -98,8 +99,8 @@ func TestWaysIn(t *testing.T) {
 	}
 }
 
-// TestPatroniNames: a claim may have any name that the XRD lets
-// through, also one that YAML takes for something else than text.
+// TestPatroniNames: a claim may have any name that the XRD allows, also one that YAML would read as
+// another type than text.
 func TestPatroniNames(t *testing.T) {
 	for _, name := range []string{"orders", "no", "on", "yes", "off", "true", "false", "null", "n", "y", "e1", "a-1"} {
 		t.Run(name, func(t *testing.T) {
@@ -117,8 +118,8 @@ func TestPatroniNames(t *testing.T) {
 	}
 }
 
-// TestMounts: the servers have of each Secret what they need and
-// no more, and other users of the node cannot read it.
+// TestMounts: the servers mount only the keys of each Secret that they need, and other users of the
+// node cannot read them.
 func TestMounts(t *testing.T) {
 	cases := map[string]struct {
 		reason string

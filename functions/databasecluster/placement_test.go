@@ -6,8 +6,8 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestPlacement: all pods of a database run where the claim says, and carry its labels
-// beneath their own.
+// TestPlacement: all pods of a database run where the claim places them, and have its labels in
+// addition to their own, which take precedence.
 func TestPlacement(t *testing.T) {
 	c := simulate(t, `{size: 3, version: '17', environment: staging, nodeSelector: {disk: fast}, tolerations: [{key: databases, operator: Exists}],
   priorityClassName: high, podLabels: {team: shop}, podAnnotations: {example.com/cost: '7'}, backup: {enabled: true},
@@ -34,7 +34,7 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// TestPlacementRefused: what no pod can have is refused before anything is made.
+// TestPlacementRefused: labels that pods cannot have are refused before any object is created.
 func TestPlacementRefused(t *testing.T) {
 	c := simulate(t, "{size: 1, version: '17', podLabels: {app.kubernetes.io/instance: other}}")
 	c.Reconcile()

@@ -77,8 +77,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestOwnParameters: whatever Storeplane or Patroni relies on is
-// refused, wherever it would end up.
+// TestOwnParameters: parameters on which Storeplane or Patroni relies are refused, wherever they
+// would be set.
 func TestOwnParameters(t *testing.T) {
 	for _, name := range []string{
 		"archive_cleanup_command", "archive_command", "archive_mode", "cluster_name", "data_directory", "hba_file", "hot_standby", "ident_file", "listen_addresses", "max_replication_slots",
@@ -94,8 +94,8 @@ func TestOwnParameters(t *testing.T) {
 	}
 }
 
-// version asks for a version while the servers run others, the last of which all
-// further ones run. Without one they have told nothing.
+// version edits the version while the servers report the versions in run, of which the last one
+// holds for all further servers. Without run they report none.
 func version(want string, run ...string) func(*crossplane) {
 	if len(run) == 0 {
 		run = []string{""}
@@ -202,7 +202,7 @@ func TestRefusesChanges(t *testing.T) {
 	}
 }
 
-// TestUnreadable: a status that cannot be read is our error.
+// TestUnreadable: a status that cannot be read is an internal error.
 func TestUnreadable(t *testing.T) {
 	c := simulate(t, functionstest.OneServer)
 	c.Settle()
@@ -214,8 +214,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestUnreadableReports: what the pods write cannot stop the
-// claim. It is as good as not written yet.
+// TestUnreadableReports: reports of the pods that cannot be read do not stop the claim. They are
+// treated like missing ones.
 func TestUnreadableReports(t *testing.T) {
 	type want struct{ phase, message string }
 	notElected := want{"Degraded", "Waiting for postgresql (No primary has been elected yet)"}
@@ -256,8 +256,8 @@ func TestUnreadableReports(t *testing.T) {
 	}
 }
 
-// TestUnreadableDesire: what the managers were told, when it cannot
-// be read, is told again, and volumes do not shrink for it.
+// TestUnreadableDesire: if the desired state of the instance managers cannot be read, it is written
+// again, and volumes do not shrink by that.
 func TestUnreadableDesire(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
@@ -273,8 +273,8 @@ func TestUnreadableDesire(t *testing.T) {
 	}
 }
 
-// TestInstalledVersions: a version whose image is not in the release is refused at once, and
-// may be corrected.
+// TestInstalledVersions: a version without an image in the release is refused at once, and can be
+// corrected.
 func TestInstalledVersions(t *testing.T) {
 	set := images.Set{Registry: "registry.example.com/storeplane", Digests: images.Digests{"redis:8": "sha256:1"}}
 	for _, name := range []string{"postgresql:15", "postgresql:17", "postgresql:18.1"} {

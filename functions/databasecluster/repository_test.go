@@ -19,7 +19,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// repositorySize is what the volume of the backups is made with.
+// repositorySize returns the size with which the volume of the backups is created.
 func repositorySize(t *testing.T, c *crossplane) string {
 	t.Helper()
 	set := functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["repository"])
@@ -27,8 +27,8 @@ func repositorySize(t *testing.T, c *crossplane) string {
 	return size.String()
 }
 
-// TestRepositorySize: the default volume holds the default
-// schedule and retention, and what a new one does not hold is refused.
+// TestRepositorySize: the default volume can hold the backups of the default schedule and
+// retention, and a claim whose new volume cannot hold its backups is refused.
 func TestRepositorySize(t *testing.T) {
 	spec := func(backup string) string {
 		return "{size: 1, version: '17', storageSize: 100Gi, backup: {enabled: true, " + backup + "}}"
@@ -71,14 +71,14 @@ func TestRepositorySize(t *testing.T) {
 	}
 }
 
-// TestRepositoryGrows: a volume that is there keeps its size until
-// the claim asks for more, and is never in the way of another change.
+// TestRepositoryGrows: an existing volume keeps its size until the claim sets a larger one, and
+// never blocks another change.
 func TestRepositoryGrows(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
 	c.Settle()
 	c.SetStatus("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "True", reason: Verified}]}`)
-	// As it was made once, of twice the database's volume.
+	// An existing volume of twice the size of the database's.
 	template := functionstest.Get(c.Observed["repository"], "spec", "volumeClaimTemplates").GetListValue().GetValues()[0].GetStructValue()
 	functionstest.Set(template, "40Gi", "spec", "resources", "requests", "storage")
 	once := told(t, c)
@@ -113,8 +113,8 @@ func TestRepositoryGrows(t *testing.T) {
 	}
 }
 
-// TestFullEvery: without a schedule of incremental backups a full
-// one is made each week; the first one always is.
+// TestFullEvery: without a schedule of incremental backups a full one is made each week, and the
+// first one is always full.
 func TestFullEvery(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
@@ -138,8 +138,7 @@ func TestFullEvery(t *testing.T) {
 	}
 }
 
-// TestRepositoryMonitoring: how full the volume is reaches
-// Prometheus.
+// TestRepositoryMonitoring: Prometheus scrapes how full the volume is.
 func TestRepositoryMonitoring(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Serve("podmonitor")
@@ -162,7 +161,7 @@ func TestRepositoryMonitoring(t *testing.T) {
 	}
 }
 
-// TestRepositoryRefusal: what the storage says is in StorageHealthy.
+// TestRepositoryRefusal: StorageHealthy shows why the volume of the backups cannot grow.
 func TestRepositoryRefusal(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()

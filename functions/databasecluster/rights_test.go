@@ -12,8 +12,8 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestRights: the servers may do to their own objects what they
-// must, and to others' nothing but what cannot be told apart by name.
+// TestRights: the servers have only the permissions on their own objects that they need. On others
+// they only have those that RBAC cannot limit by name.
 func TestRights(t *testing.T) {
 	states := []string{"orders-postgresql", "orders-postgresql-status", "orders-postgresql-config", "orders-postgresql-failover", "orders-postgresql-leader", "orders-postgresql-sync"}
 	var pods, volumes []string
@@ -39,7 +39,7 @@ func TestRights(t *testing.T) {
 			c.Settle()
 			want := rules(volumes)
 			if name == "Production" {
-				// The volume of the backups.
+				// The Role also covers the volume of the backups.
 				want = rules(append(slices.Clone(volumes), "data-orders-repository-0"))
 			}
 			role, binding := functionstest.As[rbacv1.Role](t, c.Observed["role"]), functionstest.As[rbacv1.RoleBinding](t, c.Observed["rolebinding"])
@@ -55,7 +55,7 @@ func TestRights(t *testing.T) {
 				t.Errorf("The pods run as %s, the account is %s", got, account.Name)
 			}
 
-			// What the rules name is what there is.
+			// The objects that the rules name exist.
 			if set.Name != "orders-postgresql" || !slices.Contains(volumes, set.Spec.VolumeClaimTemplates[0].Name+"-"+set.Name+"-0") || functionstest.As[corev1.Secret](t, c.Observed["credentials"]).Name != "orders-credentials" {
 				t.Errorf("the rules name other objects than there are")
 			}

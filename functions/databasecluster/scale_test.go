@@ -10,8 +10,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// TestScalesDown: servers go once they hold nothing that is
-// needed: neither the primary, nor the only standby in step.
+// TestScalesDown: servers are removed once none of them is the primary or the only synchronous
+// standby.
 func TestScalesDown(t *testing.T) {
 	primary := func(ordinal int32) func(*instance.Cluster) {
 		return func(r *instance.Cluster) {
@@ -88,8 +88,8 @@ func TestScalesDown(t *testing.T) {
 	}
 }
 
-// TestScalesDownLater: what is held is released, and said so
-// meanwhile.
+// TestScalesDownLater: servers that must stay for now are removed later, and the claim reports why
+// it waits.
 func TestScalesDownLater(t *testing.T) {
 	c := simulate(t, "{size: 5, version: '17'}")
 	c.Settle()
@@ -100,7 +100,7 @@ func TestScalesDownLater(t *testing.T) {
 		if want := "Switchover in progress"; *servers(t, c).Spec.Replicas != 5 || c.ComponentStatus("postgresql") != want && c.ComponentStatus("postgresql") != "Reconciling databases, users and passwords" {
 			t.Errorf("want five servers and %q, got %d and %q", want, *servers(t, c).Spec.Replicas, c.ComponentStatus("postgresql"))
 		}
-		// The manager has taken up what it is told, and has not moved yet.
+		// The instance manager has read the new size, and has not moved the primary yet.
 		c.Heal("instances")
 		c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-4" })
 	}
@@ -114,7 +114,7 @@ func TestScalesDownLater(t *testing.T) {
 	}
 	c.Settle()
 
-	// The service to read from goes with the last standby.
+	// The read-only Service is removed with the last standby.
 	c.Edit(1, "size")
 	c.Settle()
 	if c.Observed["replica"] != nil || functionstest.Fields(c.Observed["connection"], "data")["ro-host"] != nil || functionstest.Get(c.Claim, "status", "readOnlyEndpoint") != nil {
@@ -122,9 +122,8 @@ func TestScalesDownLater(t *testing.T) {
 	}
 }
 
-// TestScalesDownUnread: a report holds for the size that the
-// managers had read. The primary that wrote it may have handed over since, to a
-// server that goes.
+// TestScalesDownUnread: a report only counts for the size that the instance managers had read when
+// they wrote it. The primary may have handed over since to a server that is to be removed.
 func TestScalesDownUnread(t *testing.T) {
 	c := simulate(t, "{size: 5, version: '17', environment: production}")
 	c.Settle()
@@ -162,7 +161,8 @@ func TestScalesDownUnread(t *testing.T) {
 	step("More wait for nobody to read it", 5)
 }
 
-// TestUpdateStrategy: who replaces pods when they change.
+// TestUpdateStrategy: whether the StatefulSet controller or the instance manager replaces pods when
+// they change.
 func TestUpdateStrategy(t *testing.T) {
 	const rolling, onDelete = "RollingUpdate", "OnDelete"
 	const status = "{observedGeneration: 1, replicas: %d, readyReplicas: %d, updatedReplicas: %d}"
@@ -212,8 +212,8 @@ func TestUpdateStrategy(t *testing.T) {
 	}
 }
 
-// TestRevives: a change that no server survived is repaired by
-// the next one.
+// TestRevives: if no server is ready after a change, the outdated ones are replaced by the
+// StatefulSet controller, as no instance manager runs that could do it.
 func TestRevives(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
@@ -231,12 +231,12 @@ func TestRevives(t *testing.T) {
 	}
 }
 
-// TestHibernates: servers go and come back, all else stays.
+// TestHibernates: servers are removed and created again, and everything else stays.
 func TestHibernates(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
 	before, passwords := c.ComponentNames(), drawn(c)
-	// No primary is waited for: all of them go, whoever it is.
+	// All servers are removed at once, whichever of them is the primary.
 	c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-2" })
 	c.Edit(true, "hibernated")
 	c.Reconcile()
@@ -271,7 +271,7 @@ func TestHibernates(t *testing.T) {
 	}
 }
 
-// TestHibernatesChanged: it may wake up with another size.
+// TestHibernatesChanged: a hibernated cluster may be started with another size.
 func TestHibernatesChanged(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
@@ -290,9 +290,9 @@ func TestHibernatesChanged(t *testing.T) {
 	}
 }
 
-// TestWakesWithFewer: a primary that fell asleep wakes, whatever
-// size is asked for by then: its volume may hold what no other has. It goes once
-// one that stays has taken over.
+// TestWakesWithFewer: the server that was primary before hibernation is started again, whatever the
+// size is by then, as its volume may hold data that no other has. It is removed once a server that
+// stays has taken over.
 func TestWakesWithFewer(t *testing.T) {
 	const five = "{size: 5, version: '17', environment: production}"
 	asleep := func(primary int32, standbys ...int32) func(*instance.Cluster) {
@@ -341,7 +341,7 @@ func TestWakesWithFewer(t *testing.T) {
 					t.Fatalf("%s\nwant %d servers to wake, got %d", tc.reason, tc.want, got)
 				}
 			}
-			// One that stays takes over.
+			// A server that stays takes over.
 			c.Settle()
 			c.ReportCluster(func(r *instance.Cluster) {
 				r.Primary, r.Standbys = instance.Pod("orders-postgresql", 0), []instance.Standby{{Name: instance.Pod("orders-postgresql", 1), Streaming: true, Synchronous: true}}
@@ -354,8 +354,8 @@ func TestWakesWithFewer(t *testing.T) {
 	}
 }
 
-// TestLost: where servers that ran have lost all volumes, the claim says
-// so; what a server of a deleted cluster has written is not what this one's say.
+// TestLost: if servers that ran have lost all volumes, the claim reports it. Reports by a server of
+// a deleted cluster are ignored.
 func TestLost(t *testing.T) {
 	c := simulate(t, functionstest.OneServer)
 	c.Settle()
@@ -384,8 +384,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestReclaimed: volumes that an earlier cluster of the name left
-// are compared before one leads, whatever size is asked for.
+// TestReclaimed: the volumes that an earlier cluster of the same name left are compared before one
+// of them leads, whatever the size is.
 func TestReclaimed(t *testing.T) {
 	c := simulate(t, functionstest.OneServer)
 	c.Reconcile()
@@ -418,7 +418,7 @@ func TestReclaimed(t *testing.T) {
 		t.Errorf("want the annotation to reach the managers, got %q", got)
 	}
 
-	// The newest leads on a server that shall not be: it moves first.
+	// The newest volume belongs to a server that is not to stay, so the primary moves first.
 	say(instance.Member{})
 	c.Heal("instances")
 	c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-2" })

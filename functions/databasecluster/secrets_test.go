@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// drawn are all passwords of a claim, by Secret and key.
+// drawn returns all passwords of a claim, by Secret and key.
 func drawn(c *crossplane) map[string]string {
 	out := map[string]string{}
 	for _, n := range c.ComponentNames() {
@@ -56,7 +56,7 @@ func TestPasswords(t *testing.T) {
 		}
 	}
 
-	// However often and whatever is asked, they stay.
+	// They stay the same through all changes.
 	for _, change := range []func(){
 		func() {}, func() { c.Edit(4, "size") }, func() { c.Edit("17.5", "version") }, func() { c.Edit(map[string]any{"work_mem": "1MB"}, "parameters") },
 		func() { c.Edit([]any{map[string]any{"name": "shop", "owner": "reader"}}, "databases") }, func() { c.Edit(true, "hibernated") }, func() { c.Edit(false, "hibernated") },
@@ -68,7 +68,7 @@ func TestPasswords(t *testing.T) {
 		}
 	}
 
-	// Another claim has others.
+	// Another claim has other passwords.
 	other := simulate(t, functionstest.Production)
 	other.Settle()
 	for k, v := range drawn(other) {
@@ -78,8 +78,7 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestSetPassword: an administrator may write a password of his
-// own, where it is read from.
+// TestSetPassword: an administrator may change a password in the Secret from which it is read.
 func TestSetPassword(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
@@ -90,8 +89,8 @@ func TestSetPassword(t *testing.T) {
 	}
 }
 
-// TestRotation: a key that is taken out of its Secret is drawn
-// again, reaches the servers, and nothing else changes.
+// TestRotation: a key that is removed from its Secret is generated again and reaches the servers,
+// and nothing else changes.
 func TestRotation(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -162,8 +161,7 @@ func takeKey(component, key string) func(*crossplane) {
 	return func(c *crossplane) { delete(functionstest.Fields(c.Observed[component], "data"), key) }
 }
 
-// TestRotationReady: the claim is ready once the servers have
-// taken the password, not when it was drawn.
+// TestRotationReady: the claim is only ready when the servers use the new password.
 func TestRotationReady(t *testing.T) {
 	const lining = "Waiting for postgresql (Reconciling databases, users and passwords)"
 	for name, change := range map[string]func(*crossplane){"User": takeKey("connection", "password"), "Servers": takeKey("credentials", "superuser-password")} {
@@ -175,7 +173,7 @@ func TestRotationReady(t *testing.T) {
 			}
 			old := version()
 			change(c)
-			// In the pass that draws it the Secret is the old one yet.
+			// The pass that generates the password still observes the old Secret.
 			for range 3 {
 				rsp := c.Reconcile()
 				if diff := cmp.Diff([]string{"instances"}, functionstest.Waiting(rsp)); diff != "" || c.Message() != lining {
@@ -197,8 +195,7 @@ func TestRotationReady(t *testing.T) {
 	}
 }
 
-// TestCredentialsFile: what Patroni reads is YAML, whatever an
-// administrator wrote there.
+// TestCredentialsFile: the file that Patroni reads is valid YAML for any password.
 func TestCredentialsFile(t *testing.T) {
 	for _, password := range []string{"plain", `"`, `\`, "a: b", "x'y", "a\nb", "#", "ünï", "😀", "\x07\x7f", "{{x}}", "%"} {
 		c := simulate(t, functionstest.OneServer)

@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// TestReady: servers that are up are not a database yet; a
-// primary must have been elected, and have made what was asked for.
+// TestReady: a claim is not ready when its servers are up, but when a primary was elected and has
+// created the databases and users.
 func TestReady(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Reconcile()
@@ -225,8 +225,7 @@ func TestReplicationHealthy(t *testing.T) {
 			if got := (want{c.ConditionLine("ReplicationHealthy"), c.Phase(), c.Message()}); got != tc.want {
 				t.Errorf("%s\nwant %+v\ngot  %+v", tc.reason, tc.want, got)
 			}
-			// It serves as long as it has a primary: who waits for Ready waits
-			// for no standby.
+			// A claim with a primary is ready: Ready does not wait for standbys.
 			if ready := len(functionstest.Waiting(rsp)) == 0; ready == strings.Contains(c.ConditionLine("ReplicationHealthy"), " NoPrimary ") {
 				t.Errorf("%s\ngot ready %t, waiting for %v", tc.reason, ready, functionstest.Waiting(rsp))
 			}
@@ -289,8 +288,8 @@ func TestStorageHealthy(t *testing.T) {
 	}
 }
 
-// TestProblems: what the managers could not do, by subject. The
-// rest of the claim goes on.
+// TestProblems: the conditions show what the instance managers could not do, by subject. The rest
+// of the claim is reconciled.
 func TestProblems(t *testing.T) {
 	extension := instance.Problem{Subject: instance.SubjectDatabase, Name: "shop", Message: `extension "postgis" is not available`}
 	role := instance.Problem{Subject: instance.SubjectUser, Name: "reader", Message: "owns objects, so it stays"}
@@ -333,8 +332,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestConditionsBefore: before anything has been made no
-// condition says that it was.
+// TestConditionsBefore: no condition is True for something that has not been created or applied.
 func TestConditionsBefore(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	want := map[string]string{
@@ -357,7 +355,7 @@ func TestConditionsBefore(t *testing.T) {
 	want["ReplicationHealthy"], want["ParametersApplied"], want["DatabasesReady"] = "True Healthy", "True Applied", "True Applied"
 	want["BackupHealthy"], want["ArchivingHealthy"] = noBackups, "True Archiving"
 	check("All is there")
-	// A change that is under way takes nothing back: what is new is missing
+	// A change in progress does not reset conditions, but a new standby is reported as missing
 	// until it follows.
 	c.Edit(5, "size")
 	c.Reconcile()
@@ -365,8 +363,8 @@ func TestConditionsBefore(t *testing.T) {
 	check("More is asked for")
 }
 
-// TestSameBytes: the same input gives the same bytes, in
-// whichever order a map is walked, also where much is wrong.
+// TestSameBytes: the same input gives the same bytes, in whichever order a map is iterated, also
+// with many problems.
 func TestSameBytes(t *testing.T) {
 	c := simulate(t, functionstest.BigCluster)
 	c.Serve("podmonitor")

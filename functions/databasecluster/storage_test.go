@@ -11,8 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// TestGrows: the managers grow the volumes. The StatefulSet stays
-// as it is: the API server refuses another template.
+// TestGrows: the instance managers expand the volumes. The StatefulSet does not change: the API
+// server would refuse another template.
 func TestGrows(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
@@ -48,7 +48,7 @@ func TestGrows(t *testing.T) {
 		t.Errorf("want Running, got %s, %q", c.Phase(), c.Message())
 	}
 
-	// A server that is added later has the old template's volume first.
+	// The volume of a server that is added later begins with the size of the old template.
 	c.Edit(4, "size")
 	c.Settle()
 	capacity("30Gi", "30Gi", "30Gi", "20Gi")
@@ -58,8 +58,7 @@ func TestGrows(t *testing.T) {
 	}
 }
 
-// TestCanNotGrow: a volume that cannot grow is said to be so,
-// and what runs goes on.
+// TestCanNotGrow: a volume that cannot grow is reported, and the servers keep running.
 func TestCanNotGrow(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
@@ -79,8 +78,8 @@ func TestCanNotGrow(t *testing.T) {
 	}
 }
 
-// TestVolumes: the template of volumes cannot be changed once
-// the StatefulSet exists, or the API server refuses all of it for ever.
+// TestVolumes: the volume template of an existing StatefulSet is never changed, or the API server
+// would refuse all further updates.
 func TestVolumes(t *testing.T) {
 	template := func(c *crossplane) *structpb.Value {
 		return functionstest.Get(c.Observed["postgresql"], "spec", "volumeClaimTemplates")

@@ -29,7 +29,7 @@ import (
 
 const day = 24 * time.Hour
 
-// clock is a source whose time stands still until it is set.
+// clock is a source whose time only changes when the test sets it.
 type clock struct {
 	compose.SystemSource
 
@@ -53,8 +53,7 @@ func x509Of(t testing.TB, text string) *x509.Certificate {
 	return cert
 }
 
-// TestTLS: a client that has the connection Secret can verify
-// whichever server it reaches, by each of its names.
+// TestTLS: with the connection Secret a client can verify every server, by each of its names.
 func TestTLS(t *testing.T) {
 	clk := newClock()
 	c := simulate(t, functionstest.Production, functions.WithSource(clk))
@@ -97,8 +96,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestRenewal: certificates are read back until their end is
-// near, and renewed then. No pod is replaced for it.
+// TestRenewal: certificates are kept until they are about to expire, and renewed then. No pod is
+// replaced for it.
 func TestRenewal(t *testing.T) {
 	type want struct{ authority, server bool }
 	take := func(component, key string) func(*crossplane) {
@@ -155,7 +154,7 @@ func TestRenewal(t *testing.T) {
 					// What does not exist is not created for a claim that is refused.
 					return
 				}
-				// Of a claim that is refused too: it may stay so for long.
+				// Certificates of a refused claim are renewed too: it may stay refused for long.
 				c.Edit("1Gi", "storageSize")
 			}
 			c.Reconcile()
@@ -176,7 +175,7 @@ func TestRenewal(t *testing.T) {
 			}
 			again := c.SecretValue("tls", "tls.crt")
 			if refused {
-				// One pass says which generation is refused.
+				// One pass sets the generation that is refused.
 				c.Reconcile()
 				if status, _ := c.Condition("Accepted"); status != "False" || !converge.IsFatal(c.Reconcile()) || c.SecretValue("tls", "tls.crt") != again {
 					t.Errorf("%s\nWhile nothing is due a refusal changes nothing: Accepted %s", tc.reason, status)
@@ -194,9 +193,9 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestControlTLS: servers know each other by a certificate of an authority that signs for
-// nothing else, whoever has signed that of PostgreSQL. It is renewed for a claim that is
-// refused too, and no pod is replaced for it.
+// TestControlTLS: servers identify each other by a certificate of an authority that signs nothing
+// else, whichever authority has signed that of PostgreSQL. It is also renewed for a refused claim,
+// and no pod is replaced for it.
 func TestControlTLS(t *testing.T) {
 	for name, spec := range map[string]string{"Own": functionstest.OneServer, "Brought": "{size: 1, version: '17', tls: {secretName: certs}}"} {
 		t.Run(name, func(t *testing.T) {
@@ -251,8 +250,8 @@ func decoded(t *testing.T, text string) string {
 	return string(out)
 }
 
-// TestAuthorityKey: who trusts the authority as it was trusts
-// what it signs after its renewal, and the other way round.
+// TestAuthorityKey: a client that trusts the old certificate of the authority accepts what the
+// renewed one signs, and the other way round.
 func TestAuthorityKey(t *testing.T) {
 	clk := newClock()
 	c := simulate(t, functionstest.OneServer, functions.WithSource(clk))
@@ -361,8 +360,8 @@ func otherKey(t testing.TB) string {
 	return ca.Key
 }
 
-// TestBroughtAuthority: clients are given the user's authority,
-// and nothing of the user's key is copied.
+// TestBroughtAuthority: clients get the authority of the user's certificate, and nothing of the
+// user's key is copied.
 func TestBroughtAuthority(t *testing.T) {
 	c := simulate(t, broughtTLS)
 	brought := functionstest.CertificateSecret(t, nil)
@@ -385,7 +384,7 @@ func TestBroughtAuthority(t *testing.T) {
 		t.Errorf("want the user's new authority in the connection Secret, got %s", got)
 	}
 
-	// One that is gone stops nothing that runs.
+	// A Secret that was deleted stops nothing that runs.
 	before := c.ComponentNames()
 	c.Others = nil
 	rsp := c.Reconcile()
@@ -394,8 +393,7 @@ func TestBroughtAuthority(t *testing.T) {
 	}
 }
 
-// TestChangesTLS: from one's own authority to the user's, and
-// back.
+// TestChangesTLS: a claim changes from its own authority to the user's, and back.
 func TestChangesTLS(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Others = append(c.Others, functionstest.CertificateSecret(t, nil))
@@ -413,8 +411,7 @@ func TestChangesTLS(t *testing.T) {
 	}
 }
 
-// TestPeers: while authorities change, servers know each other by
-// the present one and by two before it.
+// TestPeers: while authorities change, servers trust the present one and the two before it.
 func TestPeers(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	bring := func(text string) string {
@@ -439,7 +436,7 @@ func TestPeers(t *testing.T) {
 	if diff := cmp.Diff(first+own, peers()); diff != "" {
 		t.Errorf("another pass changes nothing\n-want, +got:\n%s", diff)
 	}
-	// A file may hold several.
+	// The user's file may hold several authorities.
 	second := bring(own)
 	if diff := cmp.Diff(second+first, peers()); diff != "" {
 		t.Errorf("what is present is not kept twice\n-want, +got:\n%s", diff)
@@ -450,8 +447,8 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestPending: until Crossplane has fetched what the claim names
-// the function asks for it, all at once, and changes nothing.
+// TestPending: until Crossplane has fetched the Secrets that the claim refers to, the function
+// requests all of them at once and changes nothing.
 func TestPending(t *testing.T) {
 	secret := func(name string) *fnv1.ResourceSelector {
 		return &fnv1.ResourceSelector{ApiVersion: "v1", Kind: "Secret", Namespace: new("team"), Match: &fnv1.ResourceSelector_MatchName{MatchName: name}}
@@ -487,7 +484,7 @@ func TestPending(t *testing.T) {
 					t.Fatalf("%s\n%s: a fatal result ends the call before anything is fetched: %v", tc.reason, when, rsp.GetResults())
 				}
 				got := rsp.GetRequirements().GetResources()
-				// What may have been left behind is asked for with it.
+				// Existing objects of the same names and pods are requested too.
 				maps.DeleteFunc(got, func(name string, _ *fnv1.ResourceSelector) bool {
 					return name == "pods" || strings.HasPrefix(name, "existing/")
 				})

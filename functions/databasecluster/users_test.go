@@ -81,7 +81,8 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestTold: what the managers make of the servers.
+// TestTold: the instance managers are to create these users and databases, with this size and
+// storage.
 func TestTold(t *testing.T) {
 	app := instance.Database{Name: "app", Owner: "app"}
 	cases := map[string]struct {
@@ -135,7 +136,7 @@ func TestBroughtPassword(t *testing.T) {
 	const missing = "users: Secret mine, which holds the password of reader, does not exist or has no key password: create it"
 	cases := map[string]struct {
 		reason string
-		secret map[string]string // none when nil
+		secret map[string]string // nil: no Secret
 		want   string
 		err    string
 	}{
@@ -183,8 +184,8 @@ func TestBroughtPassword(t *testing.T) {
 	}
 }
 
-// TestBroughtPasswordChanges: the user's Secret is followed, and
-// when it is lost all stays as it was.
+// TestBroughtPasswordChanges: the password follows the user's Secret, and everything stays the same
+// if that is lost.
 func TestBroughtPasswordChanges(t *testing.T) {
 	c := simulate(t, broughtPassword)
 	c.Others = []*structpb.Struct{functionstest.Secret(t, "mine", map[string]string{"password": "one"})}
@@ -210,7 +211,7 @@ func TestBroughtPasswordChanges(t *testing.T) {
 	}
 }
 
-// TestUserGoes: with a user his Secret goes, and nobody else's.
+// TestUserGoes: the Secret of a removed user is deleted, and no other one.
 func TestUserGoes(t *testing.T) {
 	c := simulate(t, "{size: 1, version: '17', users: [{name: reader}, {name: writer}]}")
 	c.Settle()

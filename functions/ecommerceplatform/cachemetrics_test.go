@@ -14,8 +14,8 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestCacheMetrics: the cache exports its metrics to the namespace that the settings name, as long
-// as the shop is monitored.
+// TestCacheMetrics: the cache exports its metrics while the EcommercePlatform is monitored, and
+// admits the namespace that the settings name.
 func TestCacheMetrics(t *testing.T) {
 	const tiers = "frontend: {image: 'f:1'}, backend: {image: 'b:1'}"
 	cases := map[string]struct {
@@ -76,7 +76,7 @@ func TestCacheMetrics(t *testing.T) {
 	}
 }
 
-// TestCacheMetricsToggled: turning monitoring on restarts the cache once, and no client of it.
+// TestCacheMetricsToggled: turning monitoring on restarts the cache once, and none of its clients.
 func TestCacheMetricsToggled(t *testing.T) {
 	c := simulate(t, "{frontend: {image: 'f:1'}, backend: {image: 'b:1'}, monitoring: {enabled: false}}")
 	c.Settle()

@@ -18,7 +18,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// clock is a source whose time stands still until it is set.
+// clock is a source whose time only changes when the test sets it.
 type clock struct {
 	compose.SystemSource
 
@@ -27,7 +27,8 @@ type clock struct {
 
 func (c *clock) Now() time.Time { return c.now }
 
-// TestCacheTLS: Redis admits connections with TLS alone, and the backend has what vouches for it.
+// TestCacheTLS: Redis accepts connections with TLS only, and the backend has the authority that
+// verifies them.
 func TestCacheTLS(t *testing.T) {
 	clk := &clock{now: functionstest.NewYear}
 	c := simulate(t, functionstest.BigShop, functions.WithSource(clk))
@@ -71,7 +72,7 @@ func TestCacheTLS(t *testing.T) {
 		t.Errorf("want a volume %s, got %v", want, volumes)
 	}
 
-	// A year later Redis has another certificate of the same authority.
+	// A year later Redis has a new certificate of the same authority.
 	before, certificate := pod().Annotations, c.SecretValue("cache-tls", "tls.crt")
 	clk.now = clk.now.Add(340 * 24 * time.Hour)
 	c.Settle()
@@ -94,7 +95,8 @@ func TestCacheTLS(t *testing.T) {
 	}
 }
 
-// TestCacheTLSRefused: a mistake in a claim may stand for longer than a certificate.
+// TestCacheTLSRefused: the certificate of a claim that is refused is renewed too, as a mistake may
+// stay in a claim for longer than the certificate is valid.
 func TestCacheTLSRefused(t *testing.T) {
 	clk := &clock{now: functionstest.NewYear}
 	c := simulate(t, functionstest.BigShop, functions.WithSource(clk))
@@ -126,8 +128,8 @@ func TestCacheTLSRefused(t *testing.T) {
 	}
 }
 
-// TestCacheTLSTurns: Redis and the backend are replaced once when TLS is turned on or off, and
-// not before the Secret that their pods read says the same.
+// TestCacheTLSTurns: Redis and the backend are each replaced once when TLS is turned on or off, and
+// only when the Secret that their pods read has the new values.
 func TestCacheTLSTurns(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		t.Run(strconv.FormatBool(on), func(t *testing.T) {
@@ -163,7 +165,8 @@ func TestCacheTLSTurns(t *testing.T) {
 	}
 }
 
-// TestVerifiesCache: a backend that is given a cache with TLS is given what to verify it by.
+// TestVerifiesCache: a backend that connects to a cache with TLS has the authority mounted to
+// verify it.
 func TestVerifiesCache(t *testing.T) {
 	volumes := func(n int) string {
 		out := ""

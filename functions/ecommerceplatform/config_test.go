@@ -10,7 +10,7 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// tiers are the bundles that backend and frontend are told to run.
+// tiers returns the bundles to which the specs of the backend and the frontend refer.
 func tiers(t *testing.T, c *functionstest.Crossplane) [2]string {
 	t.Helper()
 	var out [2]string
@@ -24,8 +24,7 @@ func tiers(t *testing.T, c *functionstest.Crossplane) [2]string {
 
 const configuredShop = "{environment: production, frontend: {image: f:1, envFrom: [{secretRef: {name: s}}]}, backend: {image: b:1}, config: {A: '1'}}"
 
-// TestConfig: one AppConfig for both tiers, whose own claims
-// know nothing of it but a bundle.
+// TestConfig: both tiers share one AppConfig, and their own claims only refer to its bundle.
 func TestConfig(t *testing.T) {
 	c := simulate(t, configuredShop)
 	c.Settle()
@@ -60,8 +59,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestConfigRollsOut: the backend first, and only if it is well
-// the frontend. The way back waits for nobody.
+// TestConfigRollsOut: the backend gets a new bundle first, and the frontend gets it once the
+// backend is healthy. An automatic rollback changes both at once.
 func TestConfigRollsOut(t *testing.T) {
 	c := simulate(t, configuredShop)
 	c.Settle()

@@ -24,8 +24,8 @@ func simulate(t testing.TB, spec string, opts ...functions.Option) *functionstes
 	return functionstest.New(t, functionstest.EcommercePlatform(spec), opts...)
 }
 
-// TestOrder: database and cache, then the backend, then the
-// frontend, then the ingress.
+// TestOrder: database and cache are created first, then the backend, then the frontend, then the
+// ingress.
 func TestOrder(t *testing.T) {
 	cache := []string{"cache-account", "cache-networkpolicy", "cache-secret", "cache-server", "cache-service", "cache-tls"}
 	cases := map[string]struct {
@@ -46,7 +46,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestWaits: the order is that of health, not of rounds.
+// TestWaits: each component waits for the health of those before it, however many rounds that
+// takes.
 func TestWaits(t *testing.T) {
 	c := simulate(t, functionstest.BigShop)
 	has := func(what string, want ...string) {
@@ -82,7 +83,7 @@ func TestWaits(t *testing.T) {
 	c.Heal("backend")
 	has("The backend is up", "database", "cache-server", "backend", "frontend")
 
-	// What exists stays, whatever happens to what it came after.
+	// What exists stays, even if the component that it waited for becomes unhealthy.
 	c.SetStatus("database", `{phase: Scaling, message: "Waiting for postgresql", conditions: [{type: Ready, status: "False"}]}`)
 	c.SetStatus("backend", `{phase: Degraded, message: "Waiting for web (Not all pods are ready)", conditions: [{type: Ready, status: "False"}]}`)
 	has("The database is down", "database", "cache-server", "backend", "frontend")
@@ -118,8 +119,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestNeedsBoth: the backend waits for the database and for
-// the cache, whichever is up first.
+// TestNeedsBoth: the backend waits for the database and for the cache, whichever is healthy first.
 func TestNeedsBoth(t *testing.T) {
 	component := map[string]string{"database": "database", "cache": "cache-server"}
 	for first, second := range map[string]string{"database": "cache", "cache": "database"} {
@@ -231,8 +231,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestOwnEnvironment: what the claim sets itself wins, and
-// nothing is set twice.
+// TestOwnEnvironment: variables that the claim sets take precedence, and none is set twice.
 func TestOwnEnvironment(t *testing.T) {
 	c := simulate(t, `{frontend: {image: f, env: [{name: BACKEND_URL, value: mine}]}, backend: {image: b, env: [{name: A, value: x}, {name: REDIS_URL, value: mine}]}}`)
 	c.Settle()
@@ -247,8 +246,8 @@ func TestOwnEnvironment(t *testing.T) {
 	}
 }
 
-// TestVerifies: the backend verifies its database unless the claim leaves
-// no way to: what was accepted without that is accepted still.
+// TestVerifies: the backend verifies its database unless the claim makes that impossible. Such a
+// claim is still accepted, and the backend connects without verification.
 func TestVerifies(t *testing.T) {
 	cases := map[string]struct {
 		reason, backend, database string
@@ -287,9 +286,8 @@ func TestVerifies(t *testing.T) {
 	}
 }
 
-// TestVerifiesLater: a backend that runs already verifies its database once
-// the connection Secret has what that needs, which a database that is paused or refused does
-// not write.
+// TestVerifiesLater: a backend that already runs verifies its database only once the connection
+// Secret has the key for that, which a database that is paused or refused does not write.
 func TestVerifiesLater(t *testing.T) {
 	secret := func(keys string) string {
 		return "apiVersion: v1\nkind: Secret\nmetadata: {name: store-database-connection, namespace: team}\ndata: {" + keys + "}"
@@ -350,7 +348,7 @@ func TestWithoutCache(t *testing.T) {
 	}
 }
 
-// TestCache: Redis has the claim's memory, eviction and password.
+// TestCache: the configuration of Redis has the claim's memory, eviction policy and password.
 func TestCache(t *testing.T) {
 	c := simulate(t, functionstest.BigShop)
 	c.Settle()
@@ -378,8 +376,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestCacheComesBack: a cache whose node has died is started on
-// another one after half a minute, and there are never two by a change.
+// TestCacheComesBack: a cache whose node has failed is started on another one after 30 seconds, and
+// a change never runs two at once.
 func TestCacheComesBack(t *testing.T) {
 	c := simulate(t, functionstest.BigShop)
 	c.Settle()
@@ -396,8 +394,7 @@ func TestCacheComesBack(t *testing.T) {
 	}
 }
 
-// TestDatabase: what a DatabaseCluster offers, a shop's database
-// does too.
+// TestDatabase: an EcommercePlatform passes the fields of a DatabaseCluster on to its database.
 func TestDatabase(t *testing.T) {
 	const options = `{
   storageClassName: fast, synchronous: false, synchronousMode: strict,
@@ -420,8 +417,8 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// TestDegradedAndReady: a database that has lost a standby
-// serves, and its shop says that somebody should look.
+// TestDegradedAndReady: a database that has lost a standby is still Ready, and the
+// EcommercePlatform is Degraded.
 func TestDegradedAndReady(t *testing.T) {
 	c := simulate(t, functionstest.SmallShop)
 	c.Settle()
@@ -440,7 +437,7 @@ func TestDegradedAndReady(t *testing.T) {
 	}
 }
 
-// TestTiers: what a WebApp offers, a shop's tiers do too.
+// TestTiers: an EcommercePlatform passes the fields of a WebApp on to its tiers.
 func TestTiers(t *testing.T) {
 	c := simulate(t, `
   frontend: {image: f, metrics: {port: 9100}, volumes: [{name: data, mountPath: /data, emptyDir: {}}], imagePullSecrets: [{name: pull}]}
@@ -461,8 +458,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestGateway: an HTTPRoute where the claim names a Gateway and
-// the cluster has the kind.
+// TestGateway: the ingress is an HTTPRoute if the claim names a Gateway and the cluster has the
+// kind.
 func TestGateway(t *testing.T) {
 	c := simulate(t, functionstest.SmallShop)
 	c.Serve("httproute")
@@ -560,7 +557,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// volumes in their text.
+// volumes returns n volumes as YAML.
 func volumes(n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -569,7 +566,7 @@ func volumes(n int) []string {
 	return out
 }
 
-// TestEnforcesCaps: what the XRD caps the function caps again.
+// TestEnforcesCaps: the function checks the limits of the XRD again.
 func TestEnforcesCaps(t *testing.T) {
 	for _, tier := range []string{"frontend", "backend"} {
 		c := simulate(t, functionstest.SmallShop)
@@ -607,9 +604,8 @@ func TestRefusesWhileRunning(t *testing.T) {
 	}
 }
 
-// TestCachePassword: a password that changes in its Secret
-// reaches Redis, which reads it once, and the backend, which has it from its
-// environment.
+// TestCachePassword: a password that changes in its Secret reaches Redis, which reads it only when
+// it starts, and the backend, which has it in its environment.
 func TestCachePassword(t *testing.T) {
 	set := func(value string) func(*functionstest.Crossplane) {
 		return func(c *functionstest.Crossplane) {
@@ -664,8 +660,7 @@ func TestCachePassword(t *testing.T) {
 	}
 }
 
-// TestConnectionExists: the Secrets that the tiers read are
-// the ones that are made.
+// TestConnectionExists: the Secrets that the tiers read exist.
 func TestConnectionExists(t *testing.T) {
 	all := functionstest.Expand(t, functionstest.EcommercePlatform(functionstest.BigShop), "")
 	secrets := map[string]*corev1.Secret{}
@@ -692,7 +687,7 @@ func TestConnectionExists(t *testing.T) {
 			}
 		}
 	}
-	// Backend, migration and CronJob read two each, the exporter of the cache one.
+	// The backend, the migration and the CronJob read two each, the cache's exporter reads one.
 	if refs != 7 {
 		t.Errorf("want 7 references to Secrets, got %d", refs)
 	}

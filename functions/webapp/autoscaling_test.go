@@ -28,7 +28,7 @@ func TestAutoscaling(t *testing.T) {
 		t.Errorf("The autoscaler scales %s, the Deployment is %s", hpa.Spec.ScaleTargetRef.Name, got)
 	}
 
-	// replicas is ignored while autoscaling is set, and holds again after.
+	// replicas is ignored while autoscaling is set, and applies again afterwards.
 	c.Edit(7, "replicas")
 	c.Reconcile()
 	if got := functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"]).Spec.Replicas; got == nil || *got != 2 {
@@ -44,8 +44,8 @@ func TestAutoscaling(t *testing.T) {
 	}
 }
 
-// TestAutoscaledRequests: an autoscaler knows the use of a pod only where
-// each of its containers requests what is aimed at.
+// TestAutoscaledRequests: a pod's utilization is only known if each of its containers requests the
+// resource that the autoscaler targets.
 func TestAutoscaledRequests(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -76,13 +76,13 @@ func TestAutoscaledRequests(t *testing.T) {
 	}
 }
 
-// TestAutoscaledReplicas: what is applied of the number of pods, and what
-// the cluster makes of it. Nothing of it may take pods away from a claim that is
-// autoscaled, or from its autoscaler.
+// TestAutoscaledReplicas: the number of replicas that is applied, and the one that results in the
+// cluster. Applying a claim must neither remove pods that the autoscaler has added nor take the
+// field from it.
 func TestAutoscaledReplicas(t *testing.T) {
 	const app = "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "
 	const autoscaled = app + "{image: x, autoscaling: {minReplicas: 3, maxReplicas: 9}}"
-	const none = 0 // is applied
+	const none = 0 // no replicas are applied
 	settled := func(c *crossplane) { c.Settle() }
 	cases := map[string]struct {
 		reason  string
@@ -180,8 +180,8 @@ func TestAutoscaledReplicas(t *testing.T) {
 	}
 }
 
-// TestAutoscaledHealth: pods that the autoscaler adds are no trouble of
-// the claim, a template that rolls and too few pods are.
+// TestAutoscaledHealth: pods that the autoscaler adds do not make the claim Degraded, but a rollout
+// and too few pods do.
 func TestAutoscaledHealth(t *testing.T) {
 	const up, down = `[{type: Available, status: "True"}]`, `[{type: Available, status: "False"}]`
 	cases := map[string]struct {
@@ -207,7 +207,7 @@ func TestAutoscaledHealth(t *testing.T) {
 		})
 	}
 
-	// Without autoscaling all that are asked for must be there.
+	// Without autoscaling all replicas must be available.
 	c := functionstest.New(t, functionstest.MigratedApp)
 	c.Settle()
 	c.SetStatus("web", "{observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, conditions: "+up+"}")
@@ -217,9 +217,8 @@ func TestAutoscaledHealth(t *testing.T) {
 	}
 }
 
-// TestAutoscaledHeldChange: the number of pods is the autoscaler's also
-// while a change waits for its migration. Applying the number that was observed
-// would take it away from the autoscaler.
+// TestAutoscaledHeldChange: the autoscaler owns the number of replicas also while a change waits
+// for its migration. Applying the observed number would take the field from it.
 func TestAutoscaledHeldChange(t *testing.T) {
 	c := functionstest.New(t, functionstest.BigApp)
 	c.Settle()
@@ -234,14 +233,14 @@ func TestAutoscaledHeldChange(t *testing.T) {
 	}
 }
 
-// TestBecomesAutoscaledWhileHeld: a claim that hands its pods over to an
-// autoscaler together with a new image keeps them all while the change waits:
-// there is no autoscaler yet, and a Deployment without a number has one pod.
+// TestBecomesAutoscaledWhileHeld: a claim that turns on autoscaling together with a new image keeps
+// all its pods while the change waits: the autoscaler does not exist yet, and a Deployment without
+// a number of replicas has one pod.
 func TestBecomesAutoscaledWhileHeld(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		scale   func(*crossplane)
-		applied float64 // 0 is none
+		applied float64 // 0: none is applied
 	}{
 		"Nobody": {reason: "Nobody else has scaled it: its number is applied as it is.", scale: func(*crossplane) {}, applied: 5},
 		"Other":  {reason: "Somebody has: the number is theirs.", scale: func(c *crossplane) { c.Scale("web", 5) }},

@@ -16,7 +16,8 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// runs is the image and the first environment of an observed Deployment.
+// runs returns the version of the image and the first ConfigMap of the environment of the observed
+// Deployment.
 func runs(t *testing.T, c *crossplane) (image, bundle string) {
 	t.Helper()
 	return runsOf(functionstest.As[k8sappsv1.Deployment](t, c.Observed["web"]).Spec.Template.Spec)
@@ -42,7 +43,7 @@ spec:
   cronJobs: [{name: clean, schedule: "@daily"}]
 `
 
-// configured is an app whose first config has proven itself.
+// configured returns a claim whose first config has been rolled out.
 func configured(t *testing.T) *crossplane {
 	t.Helper()
 	c := functionstest.New(t, configuredApp)
@@ -50,11 +51,11 @@ func configured(t *testing.T) *crossplane {
 	return c
 }
 
-// TestConfig: a claim's config is an AppConfig whose bundle the pods take.
+// TestConfig: the config of a claim becomes an AppConfig, and the pods read its bundle.
 func TestConfig(t *testing.T) {
 	c := functionstest.New(t, configuredApp)
 	c.Reconcile()
-	c.Reconcile() // The account comes first.
+	c.Reconcile() // The ServiceAccount is created first.
 	want := configv1.AppConfigParameters{
 		Application: "hello", Environment: configv1.Staging, Config: map[string]string{"A": "1"}, Templating: configv1.TemplatingNone,
 		Targets: []configv1.Target{{Kind: configv1.Deployment, Name: "hello-web"}},
@@ -64,7 +65,7 @@ func TestConfig(t *testing.T) {
 	if diff := cmp.Diff(want, a.Spec.ForProvider); diff != "" || a.Name != "hello-config" {
 		t.Errorf("AppConfig %s: -want, +got:\n%s", a.Name, diff)
 	}
-	// The pods name the bundle before it is there: the kubelet waits for it.
+	// The pods refer to the bundle before it exists: the kubelet waits for it.
 	first := functionstest.BundleName("hello", map[string]any{"A": "1"})
 	if _, got := runs(t, c); got != first {
 		t.Errorf("want the pods to take %s at once, got %s", first, got)
@@ -95,8 +96,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestConfigRollsOut: one edit of the claim is one change of its pods, once
-// the provider has taken it up.
+// TestConfigRollsOut: edits of the config and of the image change the pods once, when the provider
+// has created the bundle.
 func TestConfigRollsOut(t *testing.T) {
 	c := configured(t)
 	before := proto.CloneOf(c.Observed["web"])
@@ -136,8 +137,8 @@ func TestConfigRollsOut(t *testing.T) {
 	}
 }
 
-// TestConfigRollsBack: what the provider puts back the pods take, and the
-// claim says what was wrong until its config is another.
+// TestConfigRollsBack: the pods run the bundle to which the provider rolls back, and the claim
+// reports what failed until its config changes.
 func TestConfigRollsBack(t *testing.T) {
 	const wrong = "Deployment hello-web: pod hello-web-1: container app keeps failing"
 	c := configured(t)
@@ -165,14 +166,14 @@ func TestConfigRollsBack(t *testing.T) {
 		}
 	}
 
-	// Other changes go on, with the config that works.
+	// Other changes continue, with the config that works.
 	c.Edit("registry.example.com/hello:2", "image")
 	c.Reconcile()
 	if image, got := runs(t, c); got != first || image != "2" {
 		t.Errorf("want image 2 and %s, got %s and %s", first, image, got)
 	}
 
-	// Who takes the edit back is Ready again, and no pod is replaced for it.
+	// When the user undoes the edit, the claim is Ready again and no pod is replaced.
 	c.Heal("web")
 	c.Edit("1", "config", "A")
 	generation := functionstest.Get(c.Observed["web"], "metadata", "generation").GetNumberValue()
@@ -182,8 +183,8 @@ func TestConfigRollsBack(t *testing.T) {
 	}
 }
 
-// TestConfigRollsBackWhileEdited: what does not work is taken from the pods
-// also while the next edit waits.
+// TestConfigRollsBackWhileEdited: the pods are rolled back from a config that failed also while the
+// next edit waits.
 func TestConfigRollsBackWhileEdited(t *testing.T) {
 	c := configured(t)
 	first := c.LastGoodBundle()
@@ -208,7 +209,8 @@ func TestConfigRollsBackWhileEdited(t *testing.T) {
 	}
 }
 
-// TestConfigFails: there is nothing to go back to.
+// TestConfigFails: a first config that fails has no earlier one to roll back to, so the claim is
+// Failed.
 func TestConfigFails(t *testing.T) {
 	c := functionstest.New(t, configuredApp)
 	c.Reconcile()
@@ -220,8 +222,7 @@ func TestConfigFails(t *testing.T) {
 	}
 }
 
-// TestConfigAdded: a running app gets a config only once there is its
-// bundle.
+// TestConfigAdded: the pods of a running application refer to a first bundle only once it exists.
 func TestConfigAdded(t *testing.T) {
 	c := functionstest.New(t, functionstest.SmallApp)
 	c.Settle()
@@ -239,8 +240,8 @@ func TestConfigAdded(t *testing.T) {
 	}
 }
 
-// TestConfigMigration: a migration has the config of its claim, and none
-// that may never be made: a Job cannot be changed.
+// TestConfigMigration: a migration has the config of its claim, and is created only once the bundle
+// exists, as a Job cannot be changed.
 func TestConfigMigration(t *testing.T) {
 	migration := func(c *crossplane) *batchv1.Job {
 		for _, n := range c.ComponentNames() {
@@ -264,7 +265,7 @@ func TestConfigMigration(t *testing.T) {
 	}
 	c.Settle()
 
-	// A new image comes with a new config: its migration, too.
+	// With a new image and a new config, the migration waits for the new bundle too.
 	first := migration(c).Name
 	c.Edit("registry.example.com/hello:2", "image")
 	c.Edit("ciao", "config", "GREETING")

@@ -9,8 +9,7 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestCronJobFields: what a claim says of its runs is what the CronJob
-// says, and what it does not has defaults.
+// TestCronJobFields: the CronJob has the fields that the claim sets, and defaults for the others.
 func TestCronJobFields(t *testing.T) {
 	type fields struct {
 		Concurrency                      batchv1.ConcurrencyPolicy
@@ -45,8 +44,8 @@ func TestCronJobFields(t *testing.T) {
 	}
 }
 
-// TestCronJobsMigrate: a CronJob runs no image before its migration is
-// through, as pods do not.
+// TestCronJobsMigrate: like the pods, a CronJob does not run a new image before its migration has
+// completed.
 func TestCronJobsMigrate(t *testing.T) {
 	c := simulate(t, `{image: "x:1", migration: {args: [m]}, cronJobs: [{name: clean, schedule: "@daily"}]}`)
 	c.Settle()
@@ -65,8 +64,8 @@ func TestCronJobsMigrate(t *testing.T) {
 	}
 }
 
-// TestCronJobStatus: how the last run went, as far as a CronJob's status
-// tells.
+// TestCronJobStatus: the status of the claim has the result of the last run, as far as the status
+// of the CronJob shows it.
 func TestCronJobStatus(t *testing.T) {
 	const due, before, after = "2024-05-01T03:00:00Z", "2024-04-30T03:01:00Z", "2024-05-01T03:01:00Z"
 	cases := map[string]struct {

@@ -20,10 +20,10 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// migrationOf an image of hello, by its component.
+// migrationOf returns the component of the migration of an image of hello.
 func migrationOf(image, arg string) string { return "migration-" + build.Digest(image, "", arg) }
 
-// migrations that are observed, with what they do: runs, ended, or suspended.
+// migrations returns the components of the observed migrations.
 func migrations(c *crossplane) []string {
 	var out []string
 	for _, n := range c.ComponentNames() {
@@ -34,8 +34,8 @@ func migrations(c *crossplane) []string {
 	return out
 }
 
-// migrating is a claim whose first image runs, and whose second one is being
-// migrated to.
+// migrating returns a claim that runs its first image and migrates to its second one, and the
+// component of that migration, which has the given status.
 func migrating(t *testing.T, status string) (c *crossplane, second string) {
 	t.Helper()
 	c = simulate(t, `{image: "x:1", migration: {args: [m]}}`)
@@ -47,8 +47,8 @@ func migrating(t *testing.T, status string) (c *crossplane, second string) {
 	return c, second
 }
 
-// TestMigrationsNeverOverlap: a migration that is under way ends before the
-// next one begins, whatever is edited meanwhile.
+// TestMigrationsNeverOverlap: a migration that runs ends before the next one begins, whatever is
+// edited meanwhile.
 func TestMigrationsNeverOverlap(t *testing.T) {
 	const (
 		running  = "{active: 1, ready: 1}"
@@ -60,8 +60,8 @@ func TestMigrationsNeverOverlap(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		edit   func(*crossplane)
-		during string // its status meanwhile
-		ended  string // its status then
+		during string // the status of the migration meanwhile
+		ended  string // its status when it ends
 		next   string // the migration that begins then
 	}{
 		"Completes": {reason: "One that completes is over.", edit: func(c *crossplane) { c.Edit("x:3", "image") }, during: running, ended: complete, next: third},
@@ -118,9 +118,9 @@ func TestMigrationsNeverOverlap(t *testing.T) {
 	}
 }
 
-// TestMigrationThatDoesNotRun: one that has no running pod, as of an image
-// that cannot be pulled, is not waited for until its deadline. It is suspended, so
-// that no pod of it starts any more, and has ended once all of them are gone.
+// TestMigrationThatDoesNotRun: a migration without a running pod, for example because its image
+// cannot be pulled, does not block the next one until its deadline. It is suspended, so that none
+// of its pods can start, and counts as ended once all of them are gone.
 func TestMigrationThatDoesNotRun(t *testing.T) {
 	third := migrationOf("x:3", "m")
 	suspended := func(c *crossplane, n string) bool {
@@ -140,7 +140,7 @@ func TestMigrationThatDoesNotRun(t *testing.T) {
 			if diff := cmp.Diff([]string{second}, migrations(c)); diff != "" || !suspended(c, second) {
 				t.Fatalf("%s\nIt is suspended, and nothing else begins: suspended %v, -want, +got:\n%s", tc.reason, suspended(c, second), diff)
 			}
-			// A pod of it may have started in the last moment.
+			// A pod may have started just before the Job was suspended.
 			c.SetStatus(second, `{terminating: 1, conditions: [{type: Suspended, status: "True"}]}`)
 			c.Reconcile()
 			if diff := cmp.Diff([]string{second}, migrations(c)); diff != "" {
@@ -186,15 +186,15 @@ func TestMigrationThatDoesNotRun(t *testing.T) {
 	})
 }
 
-// imageOf the first container of a component's pods.
+// imageOf returns the image of the first container of a component's pods.
 func imageOf(c *crossplane, component string) string {
 	return functionstest.Get(c.Observed[component], "spec", "template", "spec", "containers", 0, "image").GetStringValue()
 }
 
 func cmpValues(a, b *structpb.Value) bool { return cmp.Equal(a.AsInterface(), b.AsInterface()) }
 
-// TestAPIServerSuspendsMigrations: a real API server takes the Job of a migration
-// that was superseded, with all that it filled in itself, suspended and going on.
+// TestAPIServerSuspendsMigrations: a real API server accepts the Job of a superseded migration,
+// with all fields that it defaulted, when it is suspended and when it is resumed.
 func TestAPIServerSuspendsMigrations(t *testing.T) {
 	api := planetest.Client(t, planetest.Start(t, false).Config(plane.Admin))
 	must := func(err error) {
@@ -230,7 +230,7 @@ func TestAPIServerSuspendsMigrations(t *testing.T) {
 	apply(c.Observed[second], false)
 	c.Edit("x:3", "image")
 	apply(desired(), true)
-	apply(desired(), true) // nothing changes any more
+	apply(desired(), true) // without a further change
 	c.Edit("x:2", "image")
 	apply(desired(), false)
 	apply(desired(), false)

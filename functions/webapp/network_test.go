@@ -75,7 +75,7 @@ func TestGateway(t *testing.T) {
 	c.Reconcile()
 	says("What was said is about an older one", "The Gateway has not taken the route yet")
 
-	// And back to an Ingress.
+	// Without a gateway the Ingress is created again.
 	c.Edit(nil, "ingress", "gateway")
 	c.Settle()
 	if c.Observed["httproute"] != nil || c.Observed["ingress"] == nil || functionstest.Get(c.Claim, "status", "url").GetStringValue() != "http://other.example.com" {
@@ -114,13 +114,14 @@ func TestIngressAnnotations(t *testing.T) {
 	}
 }
 
-// TestMetrics: who scrapes what, through which way in.
+// TestMetrics: the PodMonitor scrapes this port, and the network policy admits this namespace to
+// it.
 func TestMetrics(t *testing.T) {
 	podMonitors := func(c *crossplane) { c.Serve("podmonitor") }
 	type want struct {
 		Ports   []string // of the application's container
 		Scraped string   // port and path
-		Ways    []string // port by who is admitted
+		Ways    []string // port and the clients that are admitted to it
 	}
 	cases := map[string]struct {
 		reason  string
@@ -171,7 +172,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestJobsPolicy: no client reaches the pods of Jobs, in which sidecars listen.
+// TestJobsPolicy: no client can connect to the pods of Jobs, in which sidecars listen.
 func TestJobsPolicy(t *testing.T) {
 	const sidecars = ", sidecars: [{name: proxy, image: p, port: 9100}]}"
 	cases := map[string]struct {

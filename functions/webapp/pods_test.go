@@ -15,8 +15,8 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// webAppPods of a claim that has settled, by component. A migration's name has a
-// digest.
+// webAppPods returns the pod specs of a claim that has settled, by component. That of a migration
+// is under "migration", without the digest.
 func webAppPods(t *testing.T, claim string) map[string]corev1.PodSpec {
 	t.Helper()
 	c := functionstest.New(t, claim)
@@ -32,8 +32,7 @@ func webAppPods(t *testing.T, claim string) map[string]corev1.PodSpec {
 	return out
 }
 
-// TestContainers: which containers are in which pod, and in what order they
-// start.
+// TestContainers: each pod has these containers, which start in this order.
 func TestContainers(t *testing.T) {
 	want := map[string][]string{
 		"web":             {"sidecar proxy", "sidecar logs", "init warm-up", "app"},
@@ -72,8 +71,8 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// TestContainerEnvironment: what the application is told is for its own
-// image only.
+// TestContainerEnvironment: the environment of the application is only set in containers that run
+// its image.
 func TestContainerEnvironment(t *testing.T) {
 	env := func(c *corev1.Container) []string {
 		var out []string
@@ -115,8 +114,8 @@ func TestContainerEnvironment(t *testing.T) {
 	}
 }
 
-// TestContainerResources: what a claim does not say has a default, and what
-// it says is for the container that it says it of.
+// TestContainerResources: resources that a claim does not set have defaults, and those that it sets
+// apply to that container only.
 func TestContainerResources(t *testing.T) {
 	const small = "{limits: {memory: 16Mi}, requests: {cpu: 1m, memory: 8Mi}}"
 	pods := webAppPods(t, functionstest.WebApp(`{image: x, resources: {limits: {memory: 1Gi}, requests: {cpu: 1m, memory: 8Mi}},
@@ -178,8 +177,8 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestShutdown: a pod answers while it leaves its Service, and then has the
-// time that the claim gives it.
+// TestShutdown: a pod still answers requests while it is removed from its Service, and then has the
+// time to stop that the claim sets.
 func TestShutdown(t *testing.T) {
 	cases := map[string]struct {
 		reason           string
@@ -209,7 +208,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestStart: how long a start may take, and that a rollout has longer.
+// TestStart: pods have this many seconds to start, and a rollout has more than that.
 func TestStart(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -236,8 +235,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestVersionLabel: pods say which version they run, and nothing selects by
-// it.
+// TestVersionLabel: pods have a label with the version that they run, and no selector uses it.
 func TestVersionLabel(t *testing.T) {
 	c := functionstest.New(t, functionstest.FullApp)
 	c.Settle()
@@ -257,8 +255,8 @@ func TestVersionLabel(t *testing.T) {
 	}
 }
 
-// TestMigrationLimits: a migration is bounded, and what changes it makes it
-// run again.
+// TestMigrationLimits: a migration has limits, and runs again if its image or one of its fields is
+// edited.
 func TestMigrationLimits(t *testing.T) {
 	job := func(spec string) *batchv1.Job {
 		c := simulate(t, spec)
@@ -270,7 +268,8 @@ func TestMigrationLimits(t *testing.T) {
 	if *plain.Spec.BackoffLimit != 4 || *plain.Spec.ActiveDeadlineSeconds != 3600 {
 		t.Errorf("want the defaults, got %v", plain.Spec)
 	}
-	// Claims that name no limits must not migrate again: names of Jobs stay.
+	// The name of a Job must not change for claims without limits, otherwise they would migrate
+	// again.
 	if plain.Name != "hello-migration-"+build.Digest("x", "", "m") {
 		t.Errorf("the name depends on image, command and args, got %s", plain.Name)
 	}
@@ -294,8 +293,8 @@ func TestMigrationLimits(t *testing.T) {
 	}
 }
 
-// TestMigrationReady says in words that a migration failed, what that
-// holds, and where to look.
+// TestMigrationReady: the condition reports that a migration failed, what waits for it, and where
+// to find the cause.
 func TestMigrationReady(t *testing.T) {
 	c := functionstest.New(t, functionstest.MigratedApp)
 	c.Settle()
@@ -319,7 +318,7 @@ func TestMigrationReady(t *testing.T) {
 	if got := c.Message(); !strings.Contains(got, "migration ("+words+")") || c.Phase() != "Failed" {
 		t.Errorf("The claim says so too: got %s, %q", c.Phase(), got)
 	}
-	// Who deletes the Job has it tried again.
+	// When a user deletes the Job, it is created again.
 	delete(c.Observed, name)
 	c.Reconcile()
 	c.Heal(name)

@@ -9,8 +9,8 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestScale: what the scale subresource reads and sets is in the claim: its replicas, and the
-// selector by which an autoscaler finds their metrics.
+// TestScale: the scale subresource reads and sets the replicas of the claim, and reads the selector
+// by which an autoscaler finds the metrics of its pods.
 func TestScale(t *testing.T) {
 	c := simulate(t, "{image: 'r.example.com/shop:1', replicas: 1}")
 	c.Settle()

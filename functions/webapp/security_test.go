@@ -9,8 +9,8 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestPodSecurity: all pods of an application meet the standard that it asks for, with the
-// user that it names.
+// TestPodSecurity: all pods of an application meet the standard that the claim requests, and run as
+// the user that it sets.
 func TestPodSecurity(t *testing.T) {
 	cases := map[string]struct {
 		reason, fields string
@@ -57,7 +57,8 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// TestPodSecurityRefused: less than restricted is refused where it may not be, with what to do.
+// TestPodSecurityRefused: a lower standard than restricted is refused where it is not allowed, with
+// what to do.
 func TestPodSecurityRefused(t *testing.T) {
 	const otherImage = "use an image that runs as a user other than root"
 	namespace := func(name, enforce string) string {

@@ -8,8 +8,8 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// TestWaiting: a claim says what keeps its pods from becoming ready, and asks for pods only
-// while they are not.
+// TestWaiting: a claim reports what keeps its pods from becoming ready, and requests pods only
+// while they are not ready.
 func TestWaiting(t *testing.T) {
 	const (
 		progressing = `{observedGeneration: 2, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1}`

@@ -18,7 +18,7 @@ import (
 	"github.com/storeplane/storeplane/functions/functionstest"
 )
 
-// crossplane is the simulation that tests play claims on.
+// crossplane simulates Crossplane for a claim.
 type crossplane = functionstest.Crossplane
 
 // simulate simulates Crossplane for a WebApp with this spec.
@@ -56,7 +56,7 @@ func TestOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := functionstest.New(t, tc.claim)
 			got := c.Settle()
-			// A migration's name has a digest.
+			// The name of a migration ends with a digest.
 			for _, round := range got {
 				for i, n := range round {
 					if strings.HasPrefix(n, "migration-") {
@@ -104,14 +104,14 @@ func TestPausedForAccount(t *testing.T) {
 	}
 }
 
-// TestStatus follows what a claim says of itself while it starts.
+// TestStatus: the status of a claim while it starts.
 func TestStatus(t *testing.T) {
 	c := functionstest.New(t, functionstest.SmallApp)
 	type said struct {
 		phase, endpoint, image string
 		silent                 bool
-		// refused means that the claim is not called ready, whatever Crossplane
-		// thinks of its objects.
+		// refused means that the function reports the claim as not ready, whatever readiness
+		// Crossplane derives from its objects.
 		refused bool
 	}
 	step := func(what string, want said) {
@@ -146,7 +146,7 @@ func TestStatus(t *testing.T) {
 	step("It makes no progress", said{phase: "Failed", endpoint: endpoint, image: "registry.example.com/hello:2", refused: true})
 }
 
-// TestMigrates: a new image rolls only once its own migration completed.
+// TestMigrates: a new image is rolled out only after its own migration has completed.
 func TestMigrates(t *testing.T) {
 	migration := func(c *crossplane) string {
 		i := slices.IndexFunc(c.ComponentNames(), func(n string) bool { return strings.HasPrefix(n, "migration-") })
@@ -208,7 +208,7 @@ func TestMigrates(t *testing.T) {
 	}
 	untouched("However often it is looked at")
 
-	// A third image mends it.
+	// A third image fixes it.
 	c.Edit("registry.example.com/hello:3", "image")
 	rsp = c.Reconcile()
 	third := migration(c)
@@ -227,7 +227,7 @@ func TestMigrates(t *testing.T) {
 		t.Errorf("And all is well: got %s, %q", c.Phase(), c.Message())
 	}
 
-	// Nothing of it is run twice.
+	// No migration runs twice.
 	uid := functionstest.Get(c.Observed[third], "metadata", "uid").GetStringValue()
 	c.Edit(3, "replicas")
 	c.Settle()
@@ -239,8 +239,8 @@ func TestMigrates(t *testing.T) {
 	}
 }
 
-// TestMigrationHoldsAllChanges: while a migration is under way no other
-// change of the Deployment slips by with the new image.
+// TestMigrationHoldsAllChanges: while a migration is in progress the Deployment does not change at
+// all, also not in other fields.
 func TestMigrationHoldsAllChanges(t *testing.T) {
 	c := functionstest.New(t, functionstest.MigratedApp)
 	c.Settle()
@@ -254,8 +254,8 @@ func TestMigrationHoldsAllChanges(t *testing.T) {
 	}
 }
 
-// applicable is what of an observed object may be applied again, in words of
-// its own.
+// applicable returns an observed object without the fields that only the API server sets, as it may
+// be applied again.
 func applicable(obj *structpb.Struct) *structpb.Struct {
 	s := proto.CloneOf(obj)
 	delete(s.Fields, "status")
@@ -383,7 +383,7 @@ func TestIngress(t *testing.T) {
 	if *ing.Spec.IngressClassName != "nginx" || ing.Spec.Rules[0].Host != "hello.example.com" || backend.Name != service.Name || backend.Port.Number != service.Spec.Ports[0].Port {
 		t.Errorf("got %v for Service %s %v", ing.Spec, service.Name, service.Spec.Ports)
 	}
-	// The field's documentation promises <claim>-tls.
+	// The documentation of the field promises <claim>-tls.
 	if got := ing.Spec.TLS[0].SecretName; got != "hello-tls" {
 		t.Errorf("The certificate goes to hello-tls, as the field says: got %s", got)
 	}
@@ -438,8 +438,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestEnforcesCaps: what the XRD caps the function caps again, for claims
-// that slipped by it.
+// TestEnforcesCaps: the function checks the limits of the XRD again, for claims that were created
+// without them.
 func TestEnforcesCaps(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -478,8 +478,8 @@ func TestRefusesWhileRunning(t *testing.T) {
 	}
 }
 
-// TestUnreadable: an observed object that cannot be read is not the
-// claim's fault, and nothing is changed.
+// TestUnreadable: an observed object that cannot be read is an internal error and not a refusal of
+// the claim, and nothing is changed.
 func TestUnreadable(t *testing.T) {
 	c := functionstest.New(t, functionstest.SmallApp)
 	c.Settle()

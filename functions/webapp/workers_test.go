@@ -61,8 +61,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// TestWorkerScaled: the number of a worker's pods is its autoscaler's once
-// it has scaled.
+// TestWorkerScaled: once its autoscaler has scaled a worker, it owns the number of replicas.
 func TestWorkerScaled(t *testing.T) {
 	c := simulate(t, "{image: x, workers: [{name: w, args: [w], autoscaling: {minReplicas: 2, maxReplicas: 5}}]}")
 	c.Settle()
@@ -78,8 +77,8 @@ func TestWorkerScaled(t *testing.T) {
 	}
 }
 
-// TestWorkersMigrate: workers roll after the migration, and not before the
-// pods that take requests may.
+// TestWorkersMigrate: workers roll out only after the migration has completed, like the pods that
+// serve requests.
 func TestWorkersMigrate(t *testing.T) {
 	c := simulate(t, "{image: 'x:1', migration: {args: [m]}, workers: [{name: w, args: [w]}]}")
 	c.Settle()
@@ -103,7 +102,7 @@ func TestWorkersMigrate(t *testing.T) {
 	}
 }
 
-// TestAutoscalingTargets: what an autoscaler aims at.
+// TestAutoscalingTargets: the autoscaler has the metrics and targets of the claim.
 func TestAutoscalingTargets(t *testing.T) {
 	utilization := func(of corev1.ResourceName, percent int32) autoscalingv2.MetricSpec {
 		return autoscalingv2.MetricSpec{Type: "Resource", Resource: &autoscalingv2.ResourceMetricSource{

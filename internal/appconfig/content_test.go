@@ -10,7 +10,7 @@ import (
 )
 
 func TestName(t *testing.T) {
-	// The name is what Deployments refer to: it must not change with a release.
+	// Deployments refer to the name, so it must not change with a release.
 	if diff := cmp.Diff("shop-config-ce3140b423", Name("shop", map[string]string{"a": "1", "b": "2"})); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
@@ -52,8 +52,8 @@ func TestIsBundle(t *testing.T) {
 	}
 }
 
-// TestPropertyName: contents that differ have names that differ, wherever the
-// difference is, and a name is a bundle's.
+// TestPropertyName: different contents have different names, wherever the difference is, and each
+// name is that of a bundle.
 func TestPropertyName(t *testing.T) {
 	contents := rapid.Custom(func(t *rapid.T) Content {
 		c := Content{Config: rapid.MapOfN(rapid.StringN(0, 2, 2), rapid.StringN(0, 2, 2), 0, 3).Draw(t, "config"), Secret: map[string][]byte{}}

@@ -39,8 +39,8 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// TestPropertyLastWords: a value is in no form in what is told, and what is told
-// is short.
+// TestPropertyLastWords: what is reported of a log contains a secret value in no form, and is
+// short.
 func TestPropertyLastWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.StringMatching(`[a-zA-Z0-9!/+=]{4,40}`).Draw(t, "value")
@@ -58,7 +58,7 @@ func TestPropertyLastWords(t *testing.T) {
 	})
 }
 
-// TestRedact: what looks like a secret is hidden, and the rest of a line can be read.
+// TestRedact: what looks like a secret is hidden, and the rest of the line stays readable.
 func TestRedact(t *testing.T) {
 	cases := map[string]struct{ reason, text, want string }{
 		"DSN":           {"Go's driver of MySQL has no scheme.", "dial app:hunter2@tcp(db:3306)/shop: refused", "dial app:***@tcp(db:3306)/shop: refused"},

@@ -101,7 +101,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// hostile AppConfigs, by what they would keep the provider busy with.
+// hostile returns AppConfigs that are expensive to render, by what is expensive in them.
 func hostile() map[string]*configv1.AppConfigParameters {
 	big := strings.Repeat("\n", 900<<10)
 	of := func(action string) *configv1.AppConfigParameters {
@@ -125,7 +125,7 @@ func hostile() map[string]*configv1.AppConfigParameters {
 	}
 }
 
-// BenchmarkHostile: what the worst takes. None may take as long as the patience.
+// BenchmarkHostile measures the most expensive templates. None may reach the time limit of Render.
 func BenchmarkHostile(b *testing.B) {
 	for name, p := range hostile() {
 		b.Run(name, func(b *testing.B) {
@@ -139,8 +139,7 @@ func BenchmarkHostile(b *testing.B) {
 	}
 }
 
-// FuzzRender: no text of anybody's makes it panic, take long or make more than
-// fits.
+// FuzzRender: no template makes Render panic, or return more than the limit.
 func FuzzRender(f *testing.F) {
 	for _, s := range []string{"{{ .Values.a }}", "{{ range .Values }}{{ . }}{{ end }}", `{{ if eq .Values.a "b" }}{{ .Values.a | quote }}{{ end }}`, "{{", `{{ indent 3 "x" }}`} {
 		f.Add(s)

@@ -37,7 +37,7 @@ func TestScope(t *testing.T) {
 		t.Errorf("A selector can never change, so nothing that can is in it: got %v", shop.Selector("web"))
 	}
 
-	// Each caller gets labels of its own.
+	// Each call returns its own map of labels.
 	m := shop.Meta("web", "webapp")
 	m.Labels["extra"] = "x"
 	if _, shared := shop.Labels("web", "webapp")["extra"]; shared {
@@ -103,8 +103,8 @@ func TestParseSchedule(t *testing.T) {
 	}
 }
 
-// TestParseScheduleZoneInside: the API server refuses a zone inside the
-// schedule, and the parser panics on some.
+// TestParseScheduleZoneInside: a time zone inside the schedule is refused without a panic. The API
+// server refuses it too, and the parser panics on some.
 func TestParseScheduleZoneInside(t *testing.T) {
 	for _, s := range []string{"TZ=Europe/Paris 0 2 * * *", "CRON_TZ=UTC 0 2 * * *", "TZ=0", "CRON_TZ="} {
 		func() {
@@ -164,7 +164,7 @@ func TestNetworkPolicy(t *testing.T) {
 	if len(np.Spec.Ingress) != 2 || len(np.Spec.Ingress[0].From) != 2 || len(np.Spec.Ingress[1].From) != 0 {
 		t.Fatalf("want two ways in, one of two peers, one of all: got %v", np.Spec.Ingress)
 	}
-	// A peer whose only selector were lost would be refused or admit nobody.
+	// A peer without a selector would be refused or admit no client.
 	for _, p := range np.Spec.Ingress[0].From {
 		if p.PodSelector == nil && p.NamespaceSelector == nil {
 			t.Errorf("a peer without a selector: %v", p)

@@ -9,7 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// Rules in short: where to, and at which ports.
+// written returns each rule as text: its peers and its ports.
 func written(rules []networkingv1.NetworkPolicyEgressRule) string {
 	var out []string
 	for _, r := range rules {
@@ -84,7 +84,8 @@ func TestToStore(t *testing.T) {
 	}
 }
 
-// A rule without a protocol is one of TCP, and names are asked for by UDP first.
+// TestToDNSProtocols: DNS is allowed over UDP and TCP, as a port without a protocol would only
+// allow TCP and most queries use UDP.
 func TestToDNSProtocols(t *testing.T) {
 	got := map[string]int{}
 	for _, p := range ToDNS().Ports {
@@ -95,7 +96,7 @@ func TestToDNSProtocols(t *testing.T) {
 	}
 }
 
-// Egress without rules closes: it is the type of the policy that does.
+// TestEgressCloses: a policy of type Egress without rules allows no connections.
 func TestEgressCloses(t *testing.T) {
 	np := Egress(&networkingv1.NetworkPolicy{})
 	if diff := cmp.Diff([]networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, np.Spec.PolicyTypes); diff != "" {

@@ -73,7 +73,7 @@ func TestWindowRefused(t *testing.T) {
 	}
 }
 
-// TestPropertyWindow: it is open when it opens next, and that is within a week.
+// TestPropertyWindow: the window is open at its next start, which is within a week.
 func TestPropertyWindow(t *testing.T) {
 	zones := []string{"", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Pacific/Auckland", "America/St_Johns"}
 	days := []appsv1.Weekday{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}

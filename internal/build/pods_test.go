@@ -15,7 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/structs"
 )
 
-// options from YAML, as a claim's spec has them.
+// options decodes pod options from YAML, and returns the claim's spec too.
 func options(t *testing.T, text string) (*appsv1.PodOptions, *structpb.Struct) {
 	t.Helper()
 	fields := map[string]any{}
@@ -33,7 +33,7 @@ func options(t *testing.T, text string) (*appsv1.PodOptions, *structpb.Struct) {
 	return o, spec
 }
 
-// TestCheckPods: what no pod can have, or what is not a claim's to set, is refused by name.
+// TestCheckPods: options that no pod can have or that claims must not set are refused by name.
 func TestCheckPods(t *testing.T) {
 	const notYours = " is not for claims to set: choose another key"
 	cases := map[string]struct{ reason, options, want string }{
@@ -73,7 +73,7 @@ func TestCheckPods(t *testing.T) {
 	}
 }
 
-// TestPlace: a claim's sorts of affinity take the place of the defaults, each by itself.
+// TestPlace: each kind of affinity that a claim sets replaces the default of that kind.
 func TestPlace(t *testing.T) {
 	o, _ := options(t, "{nodeSelector: {disk: fast}, tolerations: [{key: gpu}], priorityClassName: high, affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}}")
 	spread := build.AntiAffinity(build.Scope{Claim: "hello"}, "web")
@@ -91,7 +91,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestPodMeta: a claim's labels are beneath Storeplane's own.
+// TestPodMeta: Storeplane's own labels take precedence over those of a claim.
 func TestPodMeta(t *testing.T) {
 	o := &appsv1.PodOptions{PodLabels: map[string]string{"team": "shop", "a": "theirs"}, PodAnnotations: map[string]string{"b": "c"}}
 	got := build.PodMeta(map[string]string{"a": "ours"}, nil, o)

@@ -16,10 +16,10 @@ func TestProtection(t *testing.T) {
 		Spec: protectionv1beta1.UsageSpec{
 			Of: protectionv1beta1.NamespacedResource{
 				APIVersion: "apps.example.com/v1", Kind: "WebApp",
-				// The claim's own namespace: none is named.
+				// The claim is in the namespace of the Usage, so none is set.
 				ResourceRef: &protectionv1beta1.NamespacedResourceRef{Name: "shop-backend"},
 			},
-			// Who deletes the claim reads this.
+			// Users who try to delete the claim read this.
 			Reason: new("spec.deletionProtection is true, or defaults to it: set it to false first"),
 		},
 	}

@@ -21,7 +21,7 @@ spec:
   image: registry.example.com/shop/web:v1
 `
 
-// ran is how a command ended.
+// ran is the result of a command.
 type ran struct {
 	Code     int
 	Out, Err string
@@ -124,14 +124,14 @@ Plan: 1 claim refused: nothing changes.
 	}
 }
 
-// TestPlanFrom plans from objects that were saved.
+// TestPlanFrom: plan --from plans from saved objects.
 func TestPlanFrom(t *testing.T) {
 	saved := runs(t, "", "converge", file(t, "web.yaml", webApp))
 	if saved.Code != ExitOK {
 		t.Fatal(saved)
 	}
-	// The claim itself is not printed by converge, so that these are left behind by an
-	// earlier one of its name.
+	// converge does not print the claim itself, so these objects are those that an earlier claim of
+	// the same name left behind.
 	got := runs(t, webApp, "plan", "--from", file(t, "saved.yaml", strings.ReplaceAll(saved.Out, "ownerReferences", "ignored")), "-")
 	if got.Code != ExitChanges || !strings.Contains(got.Out, "> Deployment web-web\n") {
 		t.Errorf("want the objects to be adopted, got: %+v", got)
@@ -164,7 +164,7 @@ func TestPolicyAndConverge(t *testing.T) {
 	}
 }
 
-// TestCompletion: a shell that asks gets commands, flags and kinds, and nothing else runs.
+// TestCompletion: shell completion returns commands, flags and kinds, and runs nothing else.
 func TestCompletion(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for line, want := range map[string]string{
@@ -187,7 +187,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestKindNames: kinds are called what their definitions call them.
+// TestKindNames: the names of kinds are those of their definitions.
 func TestKindNames(t *testing.T) {
 	type names struct{ Group, Kind, Plural, Short string }
 	got, want := map[string]names{}, map[string]names{}
@@ -229,7 +229,8 @@ func TestKindNames(t *testing.T) {
 	}
 }
 
-// TestExplainArguments: what cannot be explained is refused with a message, before a cluster is asked.
+// TestExplainArguments: arguments that cannot be explained are refused with a message, before a
+// request to a cluster.
 func TestExplainArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"dbc":         `cannot explain "dbc": name it by KIND/NAME, or KIND NAME`,

@@ -120,8 +120,8 @@ func TestClaimSettings(t *testing.T) {
 	}
 }
 
-// TestErrorsDoNotFlap has more wrong than one error can name: the same one must
-// be named each time, or the claim's conditions change for ever.
+// TestErrorsDoNotFlap: of several errors the same one is reported in each pass, or the claim's
+// conditions would change forever.
 func TestErrorsDoNotFlap(t *testing.T) {
 	req := request(t, 1, nil, nil)
 	spec := child(req.GetObserved().GetComposite().GetResource(), "spec")
@@ -231,8 +231,8 @@ func TestClaimSecret(t *testing.T) {
 	}
 }
 
-// TestClaimRotatable: a value that can be told anew is drawn again when it is
-// lost, in whichever way.
+// TestClaimRotatable: a value that can be replaced is generated again when it is lost, in whichever
+// way.
 func TestClaimRotatable(t *testing.T) {
 	errDraw := errors.New("no entropy")
 	noData := secret(t, "db", nil)
@@ -278,7 +278,7 @@ func TestClaimRotatable(t *testing.T) {
 	}
 }
 
-// TestClaimSource: only a review depends on no time, and says so.
+// TestClaimSource: a review has no time, and only a review reports that it is one.
 func TestClaimSource(t *testing.T) {
 	review, system := NewClaim(request(t, 1, nil, nil), ReviewSource{}), NewClaim(request(t, 1, nil, nil), SystemSource{})
 	if !review.IsReview() || !review.Now().IsZero() {
@@ -290,8 +290,8 @@ func TestClaimSource(t *testing.T) {
 	}
 }
 
-// TestClaimSecretInReview: what is read by people shows no secret, whatever is
-// observed; nor is what is missing from one that exists a reason to refuse.
+// TestClaimSecretInReview: a review contains no secret, whatever is observed, and is not refused
+// for a key that is missing from an existing Secret.
 func TestClaimSecretInReview(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -457,8 +457,8 @@ func TestRandom(t *testing.T) {
 			counts[r]++
 		}
 	}
-	// 16000 characters over 62: 258 each, give or take 16. One in a billion
-	// runs is six times that away.
+	// 16000 characters over 62 are 258 each, with a standard deviation of 16. One in a billion runs
+	// is six times that away.
 	for _, r := range alphabet {
 		if counts[r] < 150 || counts[r] > 370 {
 			t.Errorf("%c was drawn %d times of 16000: some characters are favoured", r, counts[r])

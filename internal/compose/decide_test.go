@@ -21,7 +21,7 @@ func TestDecideGates(t *testing.T) {
 		health   map[string]health.Status
 	}
 	healthy := health.Status{State: health.Healthy}
-	// What a missing or an ill object is said to be is package health's.
+	// Package health determines these messages.
 	missing := func(o Object) health.Status { return health.OfMissing(applied(t, o)) }
 	waits := func(names string) health.Status {
 		return health.Status{State: health.Progressing, Message: "Waits for " + names}
@@ -213,7 +213,7 @@ func deleted(obj *structpb.Struct) *structpb.Struct {
 	return obj
 }
 
-// TestDecideChangeAfter plays a new image that must wait for its migration.
+// TestDecideChangeAfter: a new image waits for its migration.
 func TestDecideChangeAfter(t *testing.T) {
 	web := func(image, gate string) Component {
 		return Component{Name: "web", Object: deployment("web", image), After: []string{gate}, ChangeAfter: []string{gate}}
@@ -286,7 +286,7 @@ func TestDecideChangeAfter(t *testing.T) {
 	}
 }
 
-// edited is a copy of a Deployment that somebody scaled by hand.
+// edited returns a Deployment as stored after its replicas and paused were set by hand.
 func edited(obj *structpb.Struct) *structpb.Struct {
 	s := stored(obj)
 	child(s, "spec").Fields["replicas"] = structpb.NewNumberValue(1)

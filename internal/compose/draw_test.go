@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A graph of components without cycles, in any order.
+// drawComponents draws components in any order, whose dependencies have no cycles.
 func drawComponents(t *rapid.T) []Component {
 	n := rapid.IntRange(0, 9).Draw(t, "components")
 	out := make([]Component, 0, n)
@@ -31,7 +31,7 @@ func drawComponents(t *rapid.T) []Component {
 			c.Object = widget(name, value)
 		}
 		c.HoldsData = rapid.IntRange(0, 3).Draw(t, name+" holds data") == 0
-		// Only those before it, so that there is no cycle.
+		// Only components before it, so that there is no cycle.
 		c.After = drawNames(t, name+" after", out)
 		if rapid.IntRange(0, 2).Draw(t, name+" holds changes") == 0 && !c.Once {
 			c.ChangeAfter = drawNames(t, name+" change after", out)
@@ -41,7 +41,7 @@ func drawComponents(t *rapid.T) []Component {
 	return rapid.Permutation(out).Draw(t, "order")
 }
 
-// widget is a kind that the kernel knows nothing of.
+// widget returns an object of a kind for which this package has no rules.
 func widget(component, value string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.org/v1", "kind": "Widget",
@@ -60,7 +60,7 @@ func drawNames(t *rapid.T, label string, from []Component) []string {
 	return out
 }
 
-// other returns a component whose object is declared otherwise.
+// other returns a component with another declaration of its object.
 func other(c Component) Component {
 	switch c.Object.GetObjectKind().GroupVersionKind().Kind {
 	case "ConfigMap":
@@ -75,8 +75,8 @@ func other(c Component) Component {
 	return c
 }
 
-// drawObserved draws what the cluster has of the components, and of some that
-// are no longer declared.
+// drawObserved draws the observed objects of the components, and of some that are no longer
+// declared.
 func drawObserved(t *rapid.T, components []Component) map[string]*structpb.Struct {
 	out := map[string]*structpb.Struct{}
 	for _, c := range components {

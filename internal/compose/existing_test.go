@@ -17,12 +17,12 @@ import (
 	"github.com/storeplane/storeplane/internal/fieldowner"
 )
 
-// fixedSource draws the same password each time, as a server would draw another.
+// fixedSource generates the same password each time, which differs from those of existing objects.
 type fixedSource struct{ SystemSource }
 
 func (fixedSource) Password() (string, error) { return "drawn", nil }
 
-// ownedBy a controller.
+// ownedBy returns a copy of an object with a controller reference.
 func ownedBy(s *structpb.Struct, kind, name, uid string) *structpb.Struct {
 	out := proto.CloneOf(s)
 	child(out, "metadata").Fields["ownerReferences"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
@@ -31,14 +31,14 @@ func ownedBy(s *structpb.Struct, kind, name, uid string) *structpb.Struct {
 	return out
 }
 
-// labelled as Crossplane labels what it composes.
+// labelled returns a copy of an object with the label and the annotation of a composed resource.
 func labelled(s *structpb.Struct, claim, component string) *structpb.Struct {
 	out := annotated(s, componentAnnotation, component)
 	child(child(out, "metadata"), "labels").Fields[compositeLabel] = structpb.NewStringValue(claim)
 	return out
 }
 
-// managedBy managers, as its managed fields say.
+// managedBy returns a copy of an object with an entry of this field manager.
 func managedBy(s *structpb.Struct, manager string) *structpb.Struct {
 	out := proto.CloneOf(s)
 	child(out, "metadata").Fields["managedFields"] = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
@@ -55,8 +55,8 @@ func annotated(s *structpb.Struct, key, value string) *structpb.Struct {
 
 const claimUID = "11111111-0000-4000-8000-000000000000"
 
-// newcomer is a claim of which nothing is composed, that wants a Secret with a
-// password and a ConfigMap that repeats it.
+// newcomer is the intent of a new claim that composes a Secret with a password and a ConfigMap with
+// the same password.
 func newcomer(c *Claim) (*Plan, error) {
 	password, err := c.Secret("password", "password", Source.Password)
 	if err != nil {
@@ -67,8 +67,8 @@ func newcomer(c *Claim) (*Plan, error) {
 	return p, err
 }
 
-// TestRespondOverExisting: what is applied for the first time is applied over no
-// object that is not the claim's.
+// TestRespondOverExisting: an object that is applied for the first time never overwrites one that
+// does not belong to the claim.
 func TestRespondOverExisting(t *testing.T) {
 	theirs := secret(t, "password", map[string]string{"password": "theirs"})
 	type want struct {
@@ -83,7 +83,7 @@ func TestRespondOverExisting(t *testing.T) {
 	both := []string{"existing/conf", "existing/password"}
 	cases := map[string]struct {
 		reason string
-		// exists is what stands under the Secret's name, nil for nothing.
+		// exists is the object with the Secret's name, or nil for none.
 		exists *structpb.Struct
 		unseen bool
 		want   want
@@ -179,8 +179,8 @@ func TestRespondOverExisting(t *testing.T) {
 	}
 }
 
-// TestRespondAtRest: once all is observed nothing is asked for, whatever
-// Crossplane still brings.
+// TestRespondAtRest: once all objects are observed nothing is required, whatever resources the
+// request still contains.
 func TestRespondAtRest(t *testing.T) {
 	plan := &Plan{Components: []Component{{Name: "conf", Object: configMap("conf", "x")}}}
 	req := request(t, 1, nil, map[string]*structpb.Struct{"conf": observe(plan.Components[0])})
@@ -194,8 +194,8 @@ func TestRespondAtRest(t *testing.T) {
 	}
 }
 
-// TestRespondFreshComponent: a running claim that gets a component whose name is
-// taken is refused whole, and loses nothing.
+// TestRespondFreshComponent: if a running claim gets a component whose name is taken, the whole
+// claim is refused, and keeps all its objects.
 func TestRespondFreshComponent(t *testing.T) {
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
 	req := request(t, 2, map[string]any{"phase": "Running", "readyGeneration": 1}, map[string]*structpb.Struct{"web": madeHealthy(observe(web))})
@@ -216,9 +216,9 @@ func passwordSecret(password string) *corev1.Secret {
 	}
 }
 
-// TestRespondSettlesRefusedAdoption: where what is adopted makes the claim invalid
-// the function asks for the same each time, or Crossplane would give up on it and
-// the claim never say why.
+// TestRespondSettlesRefusedAdoption: if an adopted object makes the claim invalid, the function
+// requires the same resources in each call. Otherwise Crossplane would stop calling it, and the
+// claim would not report why.
 func TestRespondSettlesRefusedAdoption(t *testing.T) {
 	refuses := func(c *Claim) (*Plan, error) {
 		if c.Observed("conf") != nil {

@@ -19,8 +19,8 @@ func fromYAML(t testing.TB, text string) *structpb.Struct {
 	return mustStruct(t, m)
 }
 
-// TestKeepAppliesWhatWasApplied: what others have set on an object is not the
-// claim's, and applied again it would become so.
+// TestKeepAppliesWhatWasApplied: fields that others have set on an object are not applied, because
+// the claim would then own them.
 func TestKeepAppliesWhatWasApplied(t *testing.T) {
 	cases := map[string]struct {
 		reason         string

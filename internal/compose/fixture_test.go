@@ -17,14 +17,14 @@ import (
 	"github.com/storeplane/storeplane/internal/structs"
 )
 
-// Every claim of these tests is named shop.
+// claimName is the name of all claims in these tests.
 const claimName = "shop"
 
 func meta(component string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: claimName + "-" + component, Namespace: "team"}
 }
 
-// configMap is healthy as soon as it is stored.
+// configMap returns an object that is healthy as soon as it is stored.
 func configMap(component, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -33,7 +33,7 @@ func configMap(component, value string) *corev1.ConfigMap {
 	}
 }
 
-// deployment is healthy once its pod is available.
+// deployment returns an object that is healthy once its pod is available.
 func deployment(component, image string) *k8sappsv1.Deployment {
 	return &k8sappsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
@@ -45,7 +45,7 @@ func deployment(component, image string) *k8sappsv1.Deployment {
 	}
 }
 
-// job is healthy once it completed.
+// job returns an object that is healthy once it has completed.
 func job(component, image string) *batchv1.Job {
 	return &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
@@ -65,8 +65,8 @@ func mustStruct(t testing.TB, fields map[string]any) *structpb.Struct {
 	return s
 }
 
-// stored is what the cluster has of an object once it was applied: what was
-// applied, and what the API server adds.
+// stored returns an object as the cluster has it after it was applied, with the fields that the API
+// server adds.
 func stored(applied *structpb.Struct) *structpb.Struct {
 	s := proto.CloneOf(applied)
 	m := child(s, "metadata")
@@ -81,11 +81,10 @@ func stored(applied *structpb.Struct) *structpb.Struct {
 	return s
 }
 
-// observe returns the object of a component as the cluster has it right after
-// the kernel applied it.
+// observe returns the object of a component as the cluster has it right after it was applied.
 func observe(c Component) *structpb.Struct { return stored(encoded(c)) }
 
-// encoded is what the kernel applies for a component.
+// encoded returns what Decide applies for a component.
 func encoded(c Component) *structpb.Struct {
 	s, err := structs.EncodeObject(c.Object)
 	if err != nil {
@@ -95,7 +94,7 @@ func encoded(c Component) *structpb.Struct {
 	return s
 }
 
-// madeHealthy returns a copy of an object of the cluster as it is once all went well.
+// madeHealthy returns a healthy copy of an observed object.
 func madeHealthy(obj *structpb.Struct) *structpb.Struct {
 	s := proto.CloneOf(obj)
 	switch s.GetFields()["kind"].GetStringValue() {
@@ -112,8 +111,7 @@ func madeHealthy(obj *structpb.Struct) *structpb.Struct {
 	return s
 }
 
-// broken returns a copy of an object of the cluster that will not get healthy
-// without a change, where its kind can say so.
+// broken returns a copy of an observed object that has failed, if its kind can report that.
 func broken(obj *structpb.Struct) *structpb.Struct {
 	s := proto.CloneOf(obj)
 	switch s.GetFields()["kind"].GetStringValue() {
@@ -146,7 +144,7 @@ func status(numbers map[string]float64, conditions ...[2]string) *structpb.Struc
 	return out
 }
 
-// holding marks an object of the cluster as one that holds data.
+// holding annotates an observed object as one that holds data.
 func holding(obj *structpb.Struct) *structpb.Struct {
 	annotate(obj, HoldsDataAnnotation, "true")
 	return obj
@@ -160,7 +158,7 @@ func resources(objs map[string]*structpb.Struct) map[string]*fnv1.Resource {
 	return out
 }
 
-// request for the claim as it is with a status, and what is composed of it.
+// request returns a request for the claim with this status and these observed objects.
 func request(t testing.TB, generation int, claimStatus map[string]any, observed map[string]*structpb.Struct) *fnv1.RunFunctionRequest {
 	t.Helper()
 	xr := map[string]any{
@@ -177,7 +175,8 @@ func request(t testing.TB, generation int, claimStatus map[string]any, observed 
 	}
 }
 
-// references of a claim to what is composed of it, as Crossplane writes them.
+// references returns the references of a claim to its composed resources, as Crossplane writes
+// them.
 func references(observed map[string]*structpb.Struct) []any {
 	refs := make([]any, 0, len(observed))
 	for _, n := range slices.Sorted(maps.Keys(observed)) {
@@ -190,9 +189,9 @@ func references(observed map[string]*structpb.Struct) []any {
 	return refs
 }
 
-// respondNext returns the response to the request after this one, with the references that
-// Crossplane has written by then and nothing else: a pass that adds objects leaves the
-// status to the next.
+// respondNext returns the response to the request after this one, which only differs by the
+// references that Crossplane has written: a pass that adds objects leaves the status to the next
+// one.
 func respondNext(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.RunFunctionResponse {
 	desired := map[string]*structpb.Struct{}
 	for n, r := range Respond(req, intent, source).GetDesired().GetResources() {
@@ -207,7 +206,7 @@ func respondNext(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fn
 	return Respond(next, intent, source)
 }
 
-// planned is an intent that always makes the same plan.
+// planned returns an intent that always returns this plan.
 func planned(p *Plan) Intent {
 	if p.Status == nil {
 		p.Status = func(o Outcome) any {
@@ -223,7 +222,7 @@ func planned(p *Plan) Intent {
 
 func refusing(err error) Intent { return func(*Claim) (*Plan, error) { return nil, err } }
 
-// names of what a decision or a response applies, sorted.
+// names returns the sorted names of what a decision or a response applies.
 func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func secret(t testing.TB, component string, values map[string]string) *structpb.Struct {
@@ -239,7 +238,7 @@ func secret(t testing.TB, component string, values map[string]string) *structpb.
 	})
 }
 
-// applied is what the kernel applies for an object that it does not mark.
+// applied returns what is applied for an object without the marks of a component.
 func applied(t testing.TB, o Object) *structpb.Struct {
 	t.Helper()
 	s, err := structs.EncodeObject(o)
@@ -249,7 +248,7 @@ func applied(t testing.TB, o Object) *structpb.Struct {
 	return s
 }
 
-// claimOf is the claim that is not ready yet, with what is composed of it.
+// claimOf returns a claim that is not ready yet, with these observed objects.
 func claimOf(observed map[string]*structpb.Struct) *Claim {
 	return &Claim{
 		composite: &structpb.Struct{Fields: map[string]*structpb.Value{"metadata": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// TestMake: an object that is made late is made once it is needed, and once.
+// TestMake: the function Make of a component is called only if its object is needed, and once in a
+// pass.
 func TestMake(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	late := Component{Name: "web", Object: deployment("web", "web:1")}
@@ -39,7 +40,7 @@ func TestMake(t *testing.T) {
 				t.Errorf("%s\nRespond(): want it to be made %d times, got %d", tc.reason, tc.made, made)
 			}
 
-			// It makes no difference when it was made.
+			// The response is the same as if the object had been given directly.
 			early := Component{Name: "web", After: []string{"db"}, Once: tc.once, Object: deployment("web", "web:1")}
 			want := Respond(request(t, 1, nil, tc.observed), planned(&Plan{Components: []Component{db, early}}), ReviewSource{})
 			if a, b := bytesOf(want), bytesOf(rsp); a != b {
@@ -49,7 +50,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestMakeErrors: what is made late is checked as what is there from the start.
+// TestMakeErrors: an object that Make returns is checked like one that is given directly.
 func TestMakeErrors(t *testing.T) {
 	late := func(o Object) Component { return Component{Name: "b", Make: func() Object { return o }} }
 	cases := map[string]struct {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestDigestTellsApart(t *testing.T) {
-	// Each of these is another object, however alike they read.
+	// Each of these is a different object, even if they look alike.
 	objs := map[string]map[string]any{
 		"Empty":        {},
 		"EmptyKey":     {"": ""},
@@ -50,14 +50,14 @@ func TestDigestIgnoresMapOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawValue(3).Draw(t, "value")
 		s := &structpb.Struct{Fields: map[string]*structpb.Value{"a": v}}
-		// A clone is another map, which Go walks in another order.
+		// A clone has other maps, which Go iterates in another order.
 		if a, b := digest(s), digest(proto.CloneOf(s)); a != b {
 			t.Fatalf("two digests of %v: %s, %s", s, a, b)
 		}
 	})
 }
 
-// drawValue draws any JSON value of a depth.
+// drawValue draws any JSON value of up to this depth.
 func drawValue(depth int) *rapid.Generator[*structpb.Value] {
 	return rapid.Custom(func(t *rapid.T) *structpb.Value {
 		kinds := 4

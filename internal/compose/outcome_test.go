@@ -65,7 +65,7 @@ func TestPhase(t *testing.T) {
 	}
 }
 
-// TestPhasesOverTime plays the life of a claim.
+// TestPhasesOverTime: the phases of a claim through its life.
 func TestPhasesOverTime(t *testing.T) {
 	one := Component{Name: "web", Object: deployment("web", "web:1")}
 	two := Component{Name: "web", Object: deployment("web", "web:2")}
@@ -106,7 +106,7 @@ func TestOutcomeParts(t *testing.T) {
 	secret := Component{Name: "db-secret", Part: "db", Object: configMap("db-secret", "")}
 	web := Component{Name: "web", Object: deployment("web", "web:1"), After: []string{"db"}}
 
-	// What an object is said to be is package health's.
+	// Package health determines these messages.
 	unready := health.Of(observe(db)).Message
 	failed := health.Of(broken(observe(Component{Name: "b", Object: job("b", ""), Once: true}))).Message
 	missing := health.OfMissing(applied(t, deployment("x", ""))).Message
@@ -243,8 +243,8 @@ func TestPartReady(t *testing.T) {
 	}
 }
 
-// TestOutcomeNamesSomething has plans whose parts wait within themselves: a
-// claim that is not ready still names something that is waited for.
+// TestOutcomeNamesSomething: a claim that is not ready names what it waits for, also if components
+// wait for others of their own part.
 func TestOutcomeNamesSomething(t *testing.T) {
 	account := Component{Name: "account", Part: "web", Object: configMap("account", "")}
 	web := Component{Name: "web", Object: deployment("web", "")}

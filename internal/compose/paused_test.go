@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// TestDecidePaused: an object that does nothing yet is created at once, and is not healthy,
-// whatever its status is, until it is no longer declared so.
+// TestDecidePaused: a paused object is created at once, and does not count as healthy, whatever its
+// status, until it is no longer declared as paused.
 func TestDecidePaused(t *testing.T) {
 	migration := Component{Name: "migration", Object: job("migration", "app:1"), Once: true}
 	declare := func(paused bool) *Plan {

@@ -15,7 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// TestPropertyNeverShrinks: what is observed and declared is applied, always.
+// TestPropertyNeverShrinks: an object that is observed and declared is always applied.
 func TestPropertyNeverShrinks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -32,8 +32,8 @@ func TestPropertyNeverShrinks(t *testing.T) {
 	})
 }
 
-// TestPropertyGates: what is not observed is applied exactly when all that it
-// comes after is there, carries what is declared now, and is healthy.
+// TestPropertyGates: an object that is not observed is applied exactly if all components that it
+// comes after exist, match their declaration and are healthy.
 func TestPropertyGates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -70,7 +70,8 @@ func TestPropertyGates(t *testing.T) {
 	})
 }
 
-// sound is what healthy means, said otherwise than the kernel says it.
+// sound reports whether an object is healthy, with an implementation that is independent of the
+// tested one.
 func sound(c Component, obs *structpb.Struct) bool {
 	if obs == nil || obs.GetFields()["metadata"].GetStructValue().GetFields()["deletionTimestamp"] != nil {
 		return false
@@ -91,7 +92,7 @@ func sound(c Component, obs *structpb.Struct) bool {
 	return false
 }
 
-// sameContent tells whether an object of the cluster is what is declared.
+// sameContent reports whether an observed object matches its declaration.
 func sameContent(c Component, obs *structpb.Struct) bool {
 	want := observe(c)
 	for _, f := range []string{"spec", "data"} {
@@ -102,9 +103,9 @@ func sameContent(c Component, obs *structpb.Struct) bool {
 	return true
 }
 
-// TestPropertyKeeps: what is no longer declared goes, unless it holds data and
-// is not released; what is kept is the observed object, byte for byte, less
-// what the API server and Crossplane own.
+// TestPropertyKeeps: an object that is no longer declared is deleted, unless it holds data and is
+// not released. An object that is kept is applied as observed, without the fields that the API
+// server and Crossplane own.
 func TestPropertyKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -158,7 +159,7 @@ func TestPropertyKeeps(t *testing.T) {
 	})
 }
 
-// bare is an observed object less what the API server and Crossplane own.
+// bare returns an observed object without the fields that the API server and Crossplane own.
 func bare(obs *structpb.Struct) *structpb.Struct {
 	s := proto.CloneOf(obs)
 	delete(s.Fields, "status")
@@ -169,9 +170,8 @@ func bare(obs *structpb.Struct) *structpb.Struct {
 	return s
 }
 
-// TestPropertySameBytes: the same input gives the same bytes, whatever the
-// order of its maps, conditions and messages included; and the request is left
-// as it was.
+// TestPropertySameBytes: the same input gives the same bytes, conditions and messages included,
+// whatever the order of its maps; and the request is not modified.
 func TestPropertySameBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -201,9 +201,8 @@ func bytesOf(m proto.Message) string {
 	return string(b)
 }
 
-// TestPropertyReports: the claim is ready exactly when every declared component
-// is healthy, the phase follows from that, and a claim that is not ready says
-// in words what it waits for.
+// TestPropertyReports: the claim is ready exactly if every declared component is healthy, the phase
+// follows from that, and the message of a claim that is not ready states what it waits for.
 func TestPropertyReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -265,8 +264,8 @@ func TestPropertyReports(t *testing.T) {
 			}
 		}
 
-		// What Crossplane makes of it: the claim is as ready as every resource,
-		// once its status has said so.
+		// The readiness that Crossplane derives: the claim is ready if every resource is, once its
+		// status has reported that.
 		derived := true
 		for n, r := range rsp.GetDesired().GetResources() {
 			derived = derived && r.GetReady() == fnv1.Ready_READY_TRUE
@@ -277,7 +276,7 @@ func TestPropertyReports(t *testing.T) {
 		word := fnv1.Ready_READY_FALSE
 		told := claim.status("phase").GetStringValue() == string(Running) && claim.status("readyGeneration").GetNumberValue() == float64(claim.Generation()) &&
 			claim.status("observedGeneration").GetNumberValue() == desiredStatus(rsp)["observedGeneration"].GetNumberValue()
-		// One that is Ready stays so.
+		// A claim that is Ready already stays so.
 		if ready && (told || claim.isReady()) {
 			word = fnv1.Ready_READY_UNSPECIFIED
 		}
@@ -290,10 +289,8 @@ func TestPropertyReports(t *testing.T) {
 	})
 }
 
-// TestPropertyConverges: when everything that is applied becomes healthy, a
-// claim settles in at most one round more than it has components, ready, with
-// nothing withheld; and on the way nothing disappears, and nothing appears
-// before all it comes after was healthy.
+// TestPropertyConverges: if everything that is applied becomes healthy, a claim is ready with
+// nothing withheld after at most one round more than it has components.
 func TestPropertyConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -301,8 +298,7 @@ func TestPropertyConverges(t *testing.T) {
 		if rapid.Bool().Draw(t, "from something") {
 			cluster = drawObserved(t, p.Components)
 			for n, o := range cluster {
-				// What is on its way out, or never gets healthy, never
-				// settles.
+				// A claim does not settle while an object is being deleted or unhealthy.
 				m := o.GetFields()["metadata"].GetStructValue().GetFields()
 				delete(m, "deletionTimestamp")
 				cluster[n] = madeHealthy(o)
@@ -339,9 +335,8 @@ func same(a, b map[string]*structpb.Struct) bool {
 	return maps.EqualFunc(a, b, func(x, y *structpb.Struct) bool { return proto.Equal(x, y) })
 }
 
-// TestPropertyOrder plays a cluster whose objects get healthy and ill as they
-// like: what comes after something appears no sooner than that was healthy,
-// and never disappears again.
+// TestPropertyOrder: in a cluster whose objects become healthy and unhealthy at random, an object
+// is only created once those that it comes after were healthy, and is never removed again.
 func TestPropertyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &Plan{Components: drawComponents(t)}
@@ -384,8 +379,8 @@ func TestPropertyOrder(t *testing.T) {
 	})
 }
 
-// TestPropertyContradictions: a plan that contradicts itself is an error of
-// ours whatever is observed, which applies nothing.
+// TestPropertyContradictions: a plan that contradicts itself is an internal error whatever is
+// observed, and nothing is applied.
 func TestPropertyContradictions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &Plan{Components: drawComponents(t)}
@@ -403,17 +398,17 @@ func TestPropertyContradictions(t *testing.T) {
 		}
 		want := ""
 		switch rapid.IntRange(0, 3).Draw(t, "contradiction") {
-		case 0: // A dangling name.
+		case 0: // A name that is not declared.
 			link(index("which"), "nobody")
 			want = "which is not declared"
-		case 1: // A name given twice.
+		case 1: // A name that is used twice.
 			i, j := index("which"), index("whose")
 			if i == j {
 				return
 			}
 			p.Components[i].Name = p.Components[j].Name
 			want = "two components are named"
-		case 2: // A cycle: from some component back to one that comes after it.
+		case 2: // A cycle: a component comes after one that comes after it.
 			from := index("from")
 			reach := reachable(p.Components, p.Components[from].Name)
 			to := rapid.SampledFrom(reach).Draw(t, "to")
@@ -423,7 +418,7 @@ func TestPropertyContradictions(t *testing.T) {
 				}
 			}
 			want = "wait for each other"
-		case 3: // An object of another claim.
+		case 3: // A name that is not the claim's.
 			p.Components[index("which")].Object.SetName("other-thing")
 			want = "not shop-<component>"
 		}
@@ -439,7 +434,7 @@ func TestPropertyContradictions(t *testing.T) {
 	})
 }
 
-// reachable returns a component and all that it comes after.
+// reachable returns the names of a component and of all that it comes after.
 func reachable(components []Component, name string) []string {
 	seen := map[string]bool{}
 	var walk func(string)
@@ -461,9 +456,9 @@ func reachable(components []Component, name string) []string {
 	return names(seen)
 }
 
-// TestPropertyInvalid: an error of the claim with anything observed is fatal
-// and applies nothing; with nothing observed the claim says Failed. Its own
-// conditions are repeated in the order in which they are.
+// TestPropertyInvalid: an error of the claim is fatal and applies nothing if objects are observed.
+// If none is observed, the phase is Failed. The conditions of the claim are repeated in their
+// order.
 func TestPropertyInvalid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		message := rapid.StringMatching(`[ -~]{1,40}`).Draw(t, "message")

@@ -9,14 +9,14 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// noon is the time of a clock that stands still.
+// noon is the time of clock.
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
 type clock struct{ SystemSource }
 
 func (clock) Now() time.Time { return noon }
 
-// ago is a time as conditions have it.
+// ago returns the time that long before noon, in the format of conditions.
 func ago(d time.Duration) string { return noon.Add(-d).Format(time.RFC3339) }
 
 func since(typ, status string, d time.Duration) map[string]any {
@@ -29,13 +29,13 @@ func failedCondition(typ string) map[string]any {
 	return c
 }
 
-// renamed returns an object of the cluster with another name.
+// renamed gives an observed object another name.
 func renamed(obj *structpb.Struct) *structpb.Struct {
 	child(obj, "metadata").Fields["name"] = structpb.NewStringValue("another")
 	return obj
 }
 
-// TestHoldsStatus: what a claim writes of the way to being ready.
+// TestHoldsStatus: which changes of the status a claim writes before it is ready.
 func TestHoldsStatus(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	web := Component{Name: "web", Object: deployment("web", "web:1"), After: []string{"db"}}
@@ -45,14 +45,14 @@ func TestHoldsStatus(t *testing.T) {
 
 	cases := map[string]struct {
 		reason     string
-		first      bool                        // nothing was written of the claim yet
-		phase      string                      // that was written, if it is not the one of a claim that comes up
-		referenced map[string]*structpb.Struct // if these are not those that are observed
+		first      bool                        // the claim has no status yet
+		phase      string                      // the phase in the claim's status, if it is not that of a starting claim
+		referenced map[string]*structpb.Struct // if these are not the observed ones
 		alone      bool                        // no other claim composes it
 		review     bool
 		conditions []any
 		observed   map[string]*structpb.Struct
-		failure    string         // of a pod, that was written before
+		failure    string         // of a pod, in the claim's status
 		status     map[string]any // of the plan
 		want       string         // message that is written
 	}{
@@ -123,7 +123,8 @@ func TestHoldsStatus(t *testing.T) {
 	}
 }
 
-// TestHoldConditions: good news come together, bad news at once.
+// TestHoldConditions: while a claim starts, conditions become True together, and become False at
+// once.
 func TestHoldConditions(t *testing.T) {
 	db, web := Component{Name: "db", Object: deployment("db", "db:1")}, Component{Name: "web", Object: deployment("web", "web:1")}
 	half := map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "web": observe(web)}
@@ -170,8 +171,8 @@ func TestHoldConditions(t *testing.T) {
 	}
 }
 
-// TestProbeCircuit: a claim at rest whose circuit breaker stays open makes one event after
-// each cooldown, and none otherwise.
+// TestProbeCircuit: a claim at rest whose circuit breaker stays open causes one event after each
+// cooldown, and none otherwise.
 func TestProbeCircuit(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	cases := map[string]struct {
@@ -235,7 +236,7 @@ func TestTTL(t *testing.T) {
 		})
 	}
 
-	// Claims that have settled are composed every 10 to 30 minutes, each at its own time.
+	// Claims that have settled are composed every 10 to 30 minutes, each with its own interval.
 	seen := map[time.Duration]bool{}
 	for range 100 {
 		req := request(t, 1, nil, nil)
@@ -255,8 +256,8 @@ func TestTTL(t *testing.T) {
 	}
 }
 
-// TestHeldInPipeline: what other functions of a pipeline compose and report is theirs: it
-// neither holds a status nor is held with it.
+// TestHeldInPipeline: objects and status fields of other functions of a pipeline do not decide
+// whether the status is held, and are not held with it.
 func TestHeldInPipeline(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	plan := func() *Plan {
@@ -287,8 +288,8 @@ func TestHeldInPipeline(t *testing.T) {
 	}
 }
 
-// TestRefusedQuietly: a claim that is refused asks for less and less, and its circuit breaker
-// closes as that of any other.
+// TestRefusedQuietly: a refused claim is composed less often over time, and its circuit breaker
+// closes like that of any other claim.
 func TestRefusedQuietly(t *testing.T) {
 	invalid := refusing(Invalidf("no"))
 	old := []any{since("Ready", "False", 24*time.Hour)}
@@ -306,7 +307,7 @@ func TestRefusedQuietly(t *testing.T) {
 	}
 }
 
-// TestRequeueWithin: an intent may ask for an earlier pass, and not for a later one.
+// TestRequeueWithin: an intent can request an earlier pass, and not a later one.
 func TestRequeueWithin(t *testing.T) {
 	c := NewClaim(request(t, 1, nil, nil), clock{})
 	c.RequeueWithin(time.Hour)

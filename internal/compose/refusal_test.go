@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// TestRespondRefusedByAPIServer: a change that the API server refuses is not
-// there, though an older version of the object is.
+// TestRespondRefusedByAPIServer: a change that the API server refuses counts as not applied,
+// although an older version of the object exists.
 func TestRespondRefusedByAPIServer(t *testing.T) {
 	conf := Component{Name: "conf", Object: configMap("conf", "new")}
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
@@ -158,7 +158,7 @@ func TestRespondRefusedByAPIServer(t *testing.T) {
 	}
 }
 
-// TestDecideSecret: a Secret carries no hash, so its values are compared.
+// TestDecideSecret: a Secret has no hash of its declaration, so its values are compared.
 func TestDecideSecret(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// refuser is a cluster that refuses what is declared of a component, and Crossplane, which composes
-// the claim anew when anything of it has changed, else after the response's time to live.
+// refuser simulates a cluster that refuses a component, and Crossplane, which composes the claim
+// again when its status has changed, or after the response's time to live.
 type refuser struct {
 	SystemSource
 	t      *testing.T
@@ -37,7 +37,7 @@ func (r *refuser) synced() string {
 	return ""
 }
 
-// pass composes the claim once, and returns after what time the next pass begins.
+// pass composes the claim once, and returns the time until the next pass.
 func (r *refuser) pass() time.Duration {
 	r.passes++
 	req := request(r.t, r.generation, r.status, map[string]*structpb.Struct{"conf": r.conf})
@@ -68,7 +68,8 @@ func (r *refuser) pass() time.Duration {
 	return ttl
 }
 
-// goOn for a time at most, until the cluster has what is declared.
+// goOn runs passes until done returns true, or for the time most, and returns the time that has
+// passed.
 func (r *refuser) goOn(most time.Duration, done func() bool) time.Duration {
 	start := r.now
 	for r.now.Sub(start) < most && !done() {
@@ -77,8 +78,8 @@ func (r *refuser) goOn(most time.Duration, done func() bool) time.Duration {
 	return r.now.Sub(start)
 }
 
-// TestRefusedComponentIsTriedLessOften: each try of what the API server refuses is a write that
-// begins the next pass. Tries without a pause between them open the claim's circuit breaker.
+// TestRefusedComponentIsTriedLessOften: each attempt to apply what the API server refuses is a
+// write that begins the next pass. Attempts without a pause would open the claim's circuit breaker.
 func TestRefusedComponentIsTriedLessOften(t *testing.T) {
 	conf := Component{Name: "conf", Object: configMap("conf", "new")}
 	r := &refuser{
@@ -124,7 +125,8 @@ func TestRefusedComponentIsTriedLessOften(t *testing.T) {
 	}
 }
 
-// TestRefusalOfReview: a review depends on no time, so nothing is held back in it.
+// TestRefusalOfReview: a review has no time, so a component that was refused is applied in it
+// without a pause.
 func TestRefusalOfReview(t *testing.T) {
 	conf := Component{Name: "conf", Object: configMap("conf", "new")}
 	status := map[string]any{"phase": "Failed", "refusal": map[string]any{

@@ -86,8 +86,8 @@ func TestClaimHasKind(t *testing.T) {
 	}
 }
 
-// TestRespondRequirements: what an intent asks for is in the response, however
-// it ends: what is refused today may be there tomorrow.
+// TestRespondRequirements: the response contains what the intent requires, however it ends: what is
+// missing in a claim that is refused now may exist in a later call.
 func TestRespondRequirements(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	ask := func(names []string, err error) Intent {
@@ -129,8 +129,8 @@ func TestRespondRequirements(t *testing.T) {
 	}
 }
 
-// TestRespondPending: while something is fetched nothing is applied anew,
-// changed or removed, and nothing is said: Crossplane calls again at once.
+// TestRespondPending: while required resources are fetched nothing is created, changed or removed,
+// and nothing is reported: Crossplane calls the function again at once.
 func TestRespondPending(t *testing.T) {
 	web, db := Component{Name: "web", Object: deployment("web", "web:1")}, Component{Name: "db", Object: deployment("db", "db:1"), HoldsData: true}
 	pending := func(c *Claim) (*Plan, error) {
@@ -176,8 +176,8 @@ func TestRespondPending(t *testing.T) {
 	}
 }
 
-// TestRespondMaintenanceAsks: what goes on while a claim is refused may have to be
-// asked for. Until it is there nothing changes, and nothing is fatal.
+// TestRespondMaintenanceAsks: what must continue while a claim is refused may require resources.
+// Until they are fetched nothing changes, and no result is fatal.
 func TestRespondMaintenanceAsks(t *testing.T) {
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
 	intent := func(c *Claim) (*Plan, error) {

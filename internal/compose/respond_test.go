@@ -33,7 +33,7 @@ func TestRespond(t *testing.T) {
 	)
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	web := Component{Name: "web", Object: deployment("web", "web:1"), After: []string{"db"}}
-	// What an object is said to be is package health's.
+	// Package health determines these messages.
 	unready := health.Of(observe(db)).Message
 	missing := health.OfMissing(applied(t, db.Object)).Message
 	accepted := condition("Accepted", yes, "Accepted", "")
@@ -174,8 +174,8 @@ func TestRespond(t *testing.T) {
 	}
 }
 
-// TestRespondTTL: how soon Crossplane is to call again when nothing changes. The
-// numbers are what the platform promises of itself, so they are spelled out.
+// TestRespondTTL: after what time Crossplane calls again if nothing changes. The platform promises
+// these numbers, so they are spelled out.
 func TestRespondTTL(t *testing.T) {
 	const soon = 5 * time.Second
 	later := settledTTL + spread("", settledSpread)
@@ -347,7 +347,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestRespondInPipeline has another function run before this one.
+// TestRespondInPipeline: another function runs before this one.
 func TestRespondInPipeline(t *testing.T) {
 	other := mustStruct(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "other"}})
 	cases := map[string]struct {
@@ -404,8 +404,8 @@ func TestRespondInPipeline(t *testing.T) {
 	}
 }
 
-// TestRespondStatusError proves that a status that cannot be written is our
-// error and applies nothing.
+// TestRespondStatusError: a status that cannot be encoded is an internal error, and nothing is
+// applied.
 func TestRespondStatusError(t *testing.T) {
 	plan := &Plan{
 		Components: []Component{{Name: "conf", Object: configMap("conf", "")}},
@@ -420,7 +420,7 @@ func TestRespondStatusError(t *testing.T) {
 	}
 }
 
-// TestRefuseWithoutClaim proves that not even an empty request is a panic.
+// TestRefuseWithoutClaim: even an empty request causes no panic.
 func TestRefuseWithoutClaim(t *testing.T) {
 	for name, req := range map[string]*fnv1.RunFunctionRequest{"Nil": nil, "Empty": {}} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// TestRespondSettings: a claim that was composed with settings goes on with them
-// while those of the installation cannot be used, and never with defaults.
+// TestRespondSettings: a claim that was composed with settings keeps them while those of the
+// installation are invalid, and is never composed with defaults instead.
 func TestRespondSettings(t *testing.T) {
 	type settings struct {
 		Registry string `json:"registry,omitempty"`
@@ -99,8 +99,8 @@ func orDefault(registry string) string {
 	return registry
 }
 
-// TestRespondMaintains: what must go on goes on while a claim is refused, and
-// nothing else changes.
+// TestRespondMaintains: what must continue while a claim is refused continues, and nothing else
+// changes.
 func TestRespondMaintains(t *testing.T) {
 	web, tls := Component{Name: "web", Object: deployment("web", "web:1")}, stored(secret(t, "tls", map[string]string{"tls.crt": "old"}))
 	observed := map[string]*structpb.Struct{"web": madeHealthy(observe(web)), "tls": tls}

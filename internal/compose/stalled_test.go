@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// crossplane writes a claim as Crossplane v2.4 does: its status with the conditions that
-// it had, and then the conditions.
+// crossplane writes a claim as Crossplane v2.4 does: first its status with the old conditions, and
+// then the conditions.
 type crossplane struct {
 	generation int
 	status     map[string]any
 }
 
-// pass of the function with what the cluster has, and what the claim looks like after
-// each of the two writes.
+// pass calls the function with the observed objects, and returns the response and the status of the
+// claim after each of the two writes.
 func (x *crossplane) pass(t *testing.T, observed map[string]*structpb.Struct, intent Intent) (rsp *fnv1.RunFunctionResponse, seen []map[string]any) {
 	t.Helper()
 	rsp = Respond(request(t, x.generation, x.status, observed), intent, ReviewSource{})
@@ -63,7 +63,7 @@ func (x *crossplane) copy(t *testing.T) map[string]any {
 	return mustStruct(t, x.status).AsMap()
 }
 
-// conditionOf a status, in one word.
+// conditionOf returns the status of a condition, or "" if it does not exist.
 func conditionOf(status map[string]any, typ string) string {
 	for _, c := range status["conditions"].([]any) {
 		if c := c.(map[string]any); c["type"] == typ {
@@ -73,8 +73,8 @@ func conditionOf(status map[string]any, typ string) string {
 	return ""
 }
 
-// TestReadyStays is of a claim that is Ready: nothing but a component that is not
-// healthy may make it unready, not for one pass.
+// TestReadyStays: only an unhealthy component makes a claim unready that is Ready. Nothing else
+// does, not even for one pass.
 func TestReadyStays(t *testing.T) {
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	healthy := map[string]*structpb.Struct{"db": madeHealthy(observe(db))}
@@ -117,8 +117,8 @@ func TestReadyStays(t *testing.T) {
 	}
 }
 
-// TestObservedGeneration: the status has a generation only once the conditions are about
-// it, whichever of Crossplane's two writes is seen.
+// TestObservedGeneration: status.observedGeneration has a generation only once the conditions refer
+// to it, after each of Crossplane's two writes.
 func TestObservedGeneration(t *testing.T) {
 	one, two := Component{Name: "web", Object: deployment("web", "web:1")}, Component{Name: "web", Object: deployment("web", "web:2")}
 	objects := func(o *structpb.Struct) map[string]*structpb.Struct {
@@ -158,7 +158,7 @@ func TestObservedGeneration(t *testing.T) {
 			_, seen := x.pass(t, objects(s.observed), planned(&Plan{Components: []Component{s.component}}))
 			for _, claim := range seen {
 				got := (&crossplane{generation: x.generation, status: claim}).judged(t)
-				// What changed without an edit is seen by the end of a pass or two.
+				// Changes without an edit take up to two passes to show.
 				known := got == s.judged || got == kstatus.InProgressStatus || !edited && i < 2 && got == before
 				if !known {
 					t.Errorf("%s pass %d: want %s, got %s: %v", s.reason, i+1, s.judged, got, claim)
@@ -175,7 +175,7 @@ func TestObservedGeneration(t *testing.T) {
 	}
 }
 
-// judged by kstatus as the claim is seen.
+// judged returns the status that kstatus computes for the claim.
 func (x *crossplane) judged(t *testing.T) kstatus.Status {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -189,7 +189,7 @@ func (x *crossplane) judged(t *testing.T) kstatus.Status {
 	return r.Status
 }
 
-// integers as a client reads them.
+// integers converts whole numbers to int64, as a client decodes them.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -213,7 +213,7 @@ func integers(v any) any {
 	}
 }
 
-// TestStalledFollows: the condition changes in the pass after the phase, as Ready does.
+// TestStalledFollows: condition Stalled changes in the pass after the phase, as Ready does.
 func TestStalledFollows(t *testing.T) {
 	const yes, no = fnv1.Status_STATUS_CONDITION_TRUE, fnv1.Status_STATUS_CONDITION_FALSE
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
@@ -256,15 +256,15 @@ func TestStalledFollows(t *testing.T) {
 	}
 }
 
-// newMessage of a claim of one component.
+// newMessage returns the message of a claim with this one component.
 func newMessage(t *testing.T, c Component, observed *structpb.Struct) string {
 	t.Helper()
 	rsp := Respond(request(t, 1, nil, map[string]*structpb.Struct{c.Name: observed}), planned(&Plan{Components: []Component{c}}), ReviewSource{})
 	return rsp.GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()["message"].GetStringValue()
 }
 
-// TestRefusedEdit: a fatal result cannot write the status, so that one pass in which all
-// stays as it is says which generation is refused.
+// TestRefusedEdit: a fatal result cannot write the status, so one pass changes nothing and only
+// reports the refused generation.
 func TestRefusedEdit(t *testing.T) {
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
 	invalid := Invalidf("storageSize may not shrink: 20Gi → 10Gi")
@@ -275,7 +275,7 @@ func TestRefusedEdit(t *testing.T) {
 		reason string
 		err    error
 		edit   bool
-		// fatal, by pass.
+		// fatal is whether the result of each pass is fatal.
 		fatal    []bool
 		observed float64
 		ready    string
@@ -312,7 +312,7 @@ func TestRefusedEdit(t *testing.T) {
 			if diff := cmp.Diff([]any{tc.observed, tc.ready, "True", "False", was["phase"]}, got); diff != "" {
 				t.Errorf("%s observedGeneration, Ready, Stalled, Accepted, phase: -want, +got:\n%s", tc.reason, diff)
 			}
-			// Back to what it was.
+			// The edit is undone.
 			if tc.edit {
 				x.generation = 3
 			}
@@ -327,7 +327,7 @@ func TestRefusedEdit(t *testing.T) {
 	}
 }
 
-// TestRefusedClaim is of a claim of which nothing exists: it has a status of its own.
+// TestRefusedClaim: a refused claim of which nothing exists writes its status itself.
 func TestRefusedClaim(t *testing.T) {
 	x := &crossplane{generation: 1}
 	for i, want := range []float64{0, 1, 1} {
@@ -341,8 +341,8 @@ func TestRefusedClaim(t *testing.T) {
 	}
 }
 
-// TestRefusedInFlight: an edit that comes while a pass is under way is in Ready's generation
-// before any pass has seen it. Once it is refused Ready does not speak for it.
+// TestRefusedInFlight: the generation of an edit during a pass can be in condition Ready before any
+// pass has observed it. Once the edit is refused, Ready is False.
 func TestRefusedInFlight(t *testing.T) {
 	web := Component{Name: "web", Object: deployment("web", "web:1")}
 	observed := map[string]*structpb.Struct{"web": madeHealthy(observe(web))}

@@ -22,7 +22,7 @@ import (
 	"github.com/storeplane/storeplane/internal/waves"
 )
 
-// night is a window from midnight to four, and at what is the time in it and out of it.
+// night is a maintenance window from midnight to four.
 type night struct{}
 
 func (night) Open(now time.Time) bool      { return now.Hour() < 4 }
@@ -30,7 +30,7 @@ func (night) Next(now time.Time) time.Time { return now.Truncate(24 * time.Hour)
 func (night) Length() time.Duration        { return 4 * time.Hour }
 func (night) String() string               { return "each night" }
 
-// moment is a source at a time.
+// moment is a source with a fixed time.
 type moment struct {
 	SystemSource
 	now time.Time
@@ -43,7 +43,7 @@ var (
 	byNight = time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC)
 )
 
-// TestUpgrade: whose change of a Deployment's pods waits, and what does not.
+// TestUpgrade: which changes of a Deployment's pods wait for the window, and which do not.
 func TestUpgrade(t *testing.T) {
 	type want struct {
 		Image, Release, Pending string
@@ -143,7 +143,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgradeMessage: what a claim says that waits.
+// TestUpgradeMessage: the message of a claim that waits.
 func TestUpgradeMessage(t *testing.T) {
 	const now = " To have it now: kubectl annotate -n team webapp shop storeplane.example.com/upgrade-to=v2 --overwrite"
 	cases := map[string]struct {
@@ -177,7 +177,8 @@ func TestUpgradeMessage(t *testing.T) {
 	}
 }
 
-// TestUpgradeBelow: a claim that a claim composes waits with it, but for when it is upgraded.
+// TestUpgradeBelow: a nested claim waits with its parent, except for the fields that schedule its
+// upgrade.
 func TestUpgradeBelow(t *testing.T) {
 	below := func(image string, hours float64) *structpb.Struct {
 		return mustStruct(t, map[string]any{
@@ -197,8 +198,9 @@ func TestUpgradeBelow(t *testing.T) {
 	}
 }
 
-// TestPropertyUpgrade: out of the window another release changes no pods, and removes nothing;
-// in the window, and for who has none, it is as if there were no windows.
+// TestPropertyUpgrade: outside of the window another release changes no pods, and removes neither
+// them nor objects to which they may refer. In the window, the result is the same as without a
+// window.
 func TestPropertyUpgrade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -249,7 +251,7 @@ func TestPropertyUpgrade(t *testing.T) {
 	})
 }
 
-// TestIsEdit: what of a claim counts as an edit.
+// TestIsEdit: which changes of a claim count as an edit.
 func TestIsEdit(t *testing.T) {
 	cases := map[string]struct {
 		reason, was, now string
@@ -272,7 +274,7 @@ func TestIsEdit(t *testing.T) {
 	}
 }
 
-// TestWrites: who writes a claim's spec counts, and what Crossplane keeps there does not.
+// TestWrites: writes of a claim's spec by users count, and those of Crossplane do not.
 func TestWrites(t *testing.T) {
 	entry := func(manager, at, in, field string) any {
 		return map[string]any{"manager": manager, "time": at, "fieldsV1": map[string]any{in: map[string]any{".": map[string]any{}, field: map[string]any{}}}}
@@ -300,7 +302,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// declaredBy a plan are the names of its components.
+// declaredBy returns the names of the components of a plan.
 func declaredBy(p *Plan) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range p.Components {
@@ -309,8 +311,8 @@ func declaredBy(p *Plan) map[string]bool {
 	return out
 }
 
-// upgraded is the response for a WebApp of one Deployment that runs app:1 by release v1, of a
-// plan with app:2 and release v2, and the claim's status before.
+// upgraded returns the response for a WebApp whose Deployment runs app:1 of release v1, with a plan
+// for app:2 and release v2. change can modify the status and the observed objects before.
 func upgraded(t *testing.T, now time.Time, change func(status map[string]any, observed map[string]*structpb.Struct, p *Plan)) *fnv1.RunFunctionResponse {
 	t.Helper()
 	observed := map[string]*structpb.Struct{"web": madeHealthy(observe(Component{Name: "web", Object: deployment("web", "app:1")}))}
@@ -322,7 +324,7 @@ func upgraded(t *testing.T, now time.Time, change func(status map[string]any, ob
 	return Respond(request(t, 1, status, observed), planned(p), moment{now: now})
 }
 
-// imageOf the Deployment that a response has for component web, or "".
+// imageOf returns the image of the desired Deployment of component web, or "".
 func imageOf(rsp *fnv1.RunFunctionResponse) string {
 	list := valueAt(rsp.GetDesired().GetResources()["web"].GetResource(), []string{"spec", "template", "spec", "containers"}).GetListValue().GetValues()
 	if len(list) == 0 {
@@ -331,8 +333,9 @@ func imageOf(rsp *fnv1.RunFunctionResponse) string {
 	return list[0].GetStructValue().GetFields()["image"].GetStringValue()
 }
 
-// TestUpgradeUnfinished: an edit is one until the claim is ready with it; and a release that could
-// not be applied in the window goes on, and is not called applied before.
+// TestUpgradeUnfinished: an edit stays recorded as unfinished until the claim is ready with it. A
+// pass that applies nothing does not record the release as applied, and a release that has begun
+// continues after the window.
 func TestUpgradeUnfinished(t *testing.T) {
 	rsp := upgraded(t, byDay, func(status map[string]any, observed map[string]*structpb.Struct, p *Plan) {
 		status["inputs"] = "before-cbf29ce484222325"
@@ -360,7 +363,7 @@ func TestUpgradeUnfinished(t *testing.T) {
 	}
 }
 
-// TestUpgradeObjects: which objects of a claim wait.
+// TestUpgradeObjects: which objects of a claim wait for the window.
 func TestUpgradeObjects(t *testing.T) {
 	down := upgraded(t, byDay, func(_ map[string]any, observed map[string]*structpb.Struct, _ *Plan) {
 		observed["web"] = broken(observed["web"])
@@ -382,7 +385,7 @@ func TestUpgradeObjects(t *testing.T) {
 		t.Errorf("want the Deployment of another name to wait, and all else not: %v", got)
 	}
 	same := upgraded(t, byDay, func(_ map[string]any, observed map[string]*structpb.Struct, p *Plan) {
-		// What the API server fills in of a list that it owns whole is no other declaration.
+		// A default that the API server sets in an atomic list is not another declaration.
 		env := func(apiVersion string) *k8sappsv1.Deployment {
 			d := deployment("web", "app:1")
 			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: apiVersion, FieldPath: "status.podIP"}}}}
@@ -396,8 +399,9 @@ func TestUpgradeObjects(t *testing.T) {
 	}
 }
 
-// TestUpgradeEditedByHand: what others than Crossplane have changed of pods does not stay because a
-// release waits: the release reverts it.
+// TestUpgradeEditedByHand: a field of the pods that another manager has changed is not kept because
+// a release waits, but set to that of the release. Fields that others only added, restarts and
+// scaling do not count as such changes.
 func TestUpgradeEditedByHand(t *testing.T) {
 	entry := func(manager, subresource, fields string) any {
 		var f map[string]any
@@ -448,7 +452,7 @@ func TestUpgradeEditedByHand(t *testing.T) {
 	}
 }
 
-// TestUpgradeAdopted: a claim that is created again over the objects that it had is no new one.
+// TestUpgradeAdopted: a claim that is created again and adopts its objects is not a new one.
 func TestUpgradeAdopted(t *testing.T) {
 	for name, want := range map[string]bool{"": false, "web": true} {
 		c := claimOf(nil)
@@ -462,8 +466,8 @@ func TestUpgradeAdopted(t *testing.T) {
 	}
 }
 
-// TestUpgradeSpread: claims that wait for one window begin at times of their own, and are composed
-// then.
+// TestUpgradeSpread: claims that wait for one window begin at different times in it, and are
+// composed at that time.
 func TestUpgradeSpread(t *testing.T) {
 	began := map[time.Duration]bool{}
 	for i := range 200 {

@@ -24,7 +24,7 @@ var schemas = func() xrd.Schemas {
 	return s
 }()
 
-// runner makes a function of a closure over what it may look at.
+// runner makes a function of a closure over its input.
 type runner func(in input) *fnv1.RunFunctionResponse
 
 func (r runner) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
@@ -37,12 +37,12 @@ func (i input) kind() string {
 	return i.req.GetObserved().GetComposite().GetResource().GetFields()["kind"].GetStringValue()
 }
 
-// observed tells whether a component exists.
+// observed reports whether a component exists.
 func (i input) observed(component string) bool {
 	return i.req.GetObserved().GetResources()[component] != nil
 }
 
-// field of a component, or nil, by its path.
+// field returns the field at a path of a component, or nil.
 func (i input) field(component string, path ...string) any {
 	r := i.req.GetObserved().GetResources()[component]
 	if r == nil {
@@ -52,7 +52,7 @@ func (i input) field(component string, path ...string) any {
 	return v
 }
 
-// desired builds a response. Objects are JSON, by component.
+// desired returns a response with the objects, which are JSON by component.
 func desired(status string, ready bool, objects map[string]string) *fnv1.RunFunctionResponse {
 	rsp := &fnv1.RunFunctionResponse{Desired: &fnv1.State{
 		Composite: &fnv1.Resource{Resource: object(`{"status":` + status + `}`)},
@@ -94,7 +94,7 @@ const (
 	secret    = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"web-secret"},"stringData":{"password":"x"}}`
 )
 
-// gated starts a Deployment once its Job has completed.
+// gated composes a Deployment once its Job has completed.
 func gated(i input) *fnv1.RunFunctionResponse {
 	objects := map[string]string{"config": configMap, "migration": job}
 	if i.field("migration", "status", "succeeded") == nil {
@@ -108,7 +108,7 @@ func gated(i input) *fnv1.RunFunctionResponse {
 	return desired(fmt.Sprintf(`{"phase":"Running","availableReplicas":%v}`, available), true, objects)
 }
 
-// step is what a test looks at in a Step.
+// step is the part of a Step that the tests compare.
 type step struct {
 	Claim    string
 	Appeared []string
@@ -358,7 +358,7 @@ func TestRunRequiredResources(t *testing.T) {
 	if diff := cmp.Diff("1 bootstrapped, 1 asked for", got); diff != "" {
 		t.Errorf("\nA function gets what its step requires and what it asks for.\nRun(...): -want, +got:\n%s", diff)
 	}
-	// Two rounds, each with one call more since the function asks.
+	// Two rounds, each with two calls, since the function requires a resource.
 	if diff := cmp.Diff(4, calls); diff != "" {
 		t.Errorf("\nCrossplane calls again once its answer is there.\nRun(...): -want, +got calls:\n%s", diff)
 	}
@@ -367,7 +367,7 @@ func TestRunRequiredResources(t *testing.T) {
 func TestCall(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
-		requires int // as many resources, one after the other
+		requires int // the number of resources that are required, one after the other
 		fatal    bool
 		calls    int
 		err      bool

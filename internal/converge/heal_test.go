@@ -8,8 +8,7 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// TestHeal holds the two ends together: what a cluster is said to make of an
-// object is what the kernel calls healthy.
+// TestHeal: the status that Heal sets on an object is one that package health calls healthy.
 func TestHeal(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -22,13 +22,13 @@ import (
 
 var update = flag.Bool("update", false, "Write the golden files anew.")
 
-// now is after all that the test data tell of.
+// now is later than all times in the test data.
 var now = time.Date(2026, 11, 26, 2, 24, 0, 0, time.UTC)
 
-// made are the kinds of what objects of a tree make.
+// made are the kinds of objects that controllers create for the objects of a tree.
 var made = map[string]bool{"ReplicaSet": true, "Pod": true, "PersistentVolumeClaim": true}
 
-// read the facts of a file: the first object is the one to explain.
+// read returns the facts in a file, of which the first object is the one to explain.
 func read(t *testing.T, file string) explain.Facts {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -73,7 +73,7 @@ func typed[T any](t *testing.T, u *unstructured.Unstructured) (out T) {
 	return out
 }
 
-// TestExplain: what was read of a cluster, and what is said of it.
+// TestExplain: the explanations of clusters are those of the golden files.
 func TestExplain(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -114,7 +114,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainUnclear: nothing that a cluster may tell, or leave out, makes it panic.
+// TestExplainUnclear: no missing or odd data of a cluster causes a panic.
 func TestExplainUnclear(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {
@@ -140,7 +140,7 @@ func TestExplainUnclear(t *testing.T) {
 		}
 		f.Events, f.Nodes, f.Logs, f.Workers, f.Packages = nil, nil, nil, nil, nil
 		explain.Explain(f)
-		// Whoever writes an object says who owns it.
+		// The authors of objects can set any owner, also a cycle.
 		for _, u := range append(append([]*unstructured.Unstructured{}, f.Tree...), f.Made...) {
 			u.SetUID("one")
 			u.SetOwnerReferences([]metav1.OwnerReference{{UID: "one", Controller: new(true)}})
@@ -149,7 +149,7 @@ func TestExplainUnclear(t *testing.T) {
 	}
 }
 
-// TestExplainQuota: what others wrote is no part of a command that is to be run.
+// TestExplainQuota: text that others can write is not part of a command that users are to run.
 func TestExplainQuota(t *testing.T) {
 	cases := map[string]struct {
 		reason, quota string

@@ -26,23 +26,24 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// crossplane is who applies what Crossplane composes.
+// crossplane is the user that applies what Crossplane composes.
 const crossplane = "system:serviceaccount:crossplane-system:crossplane"
 
-// provider of Storeplane, as Crossplane runs it.
+// provider is the user of provider-storeplane.
 const provider = "system:serviceaccount:crossplane-system:storeplane-provider"
 
-// gate is an API server with our kinds and the policies of package/install.
+// gate is an API server with the kinds of Storeplane and the policies of package/install.
 type gate struct {
 	client.Client
 
-	// composing is Crossplane's own client.
+	// composing is the client of Crossplane.
 	composing client.Client
 
-	// providing is the provider's, and serving a database's servers', with all rights.
+	// providing is the client of the provider and serving that of a database's servers, both with
+	// all permissions.
 	providing, serving client.Client
 
-	// as is a user's, with the rights that Roles give it.
+	// as returns the client of a user, with the permissions that Roles give it.
 	as func(user string) client.Client
 }
 
@@ -69,7 +70,7 @@ func newGate(t *testing.T) *gate {
 	return g
 }
 
-// environmentConfigs is the definition of Crossplane's own kind, from its module.
+// environmentConfigs returns the definition of EnvironmentConfig from Crossplane's module.
 func environmentConfigs(t *testing.T) []*extv1.CustomResourceDefinition {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/crossplane/crossplane/v2")
@@ -77,14 +78,14 @@ func environmentConfigs(t *testing.T) []*extv1.CustomResourceDefinition {
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	dir, err := cmd.Output()
 	if err != nil || strings.TrimSpace(string(dir)) == "" {
-		// Nothing of ours needs it but the tools of the test cluster, and those
-		// are modules of their own: make test has it from hack/crossplane.sh, where it builds them.
+		// Only the tools of the test cluster need that module, and they are modules of their own.
+		// make test fetches it where hack/crossplane.sh builds them.
 		t.Skipf("Crossplane's module is not there: make up fetches it: %v", err)
 	}
 	return definitions(t, filepath.Join(strings.TrimSpace(string(dir)), "cluster/crds/apiextensions.crossplane.io_environmentconfigs.yaml"))
 }
 
-// ownKinds are the definitions of what the provider reconciles.
+// ownKinds returns the definitions of the kinds that the provider reconciles.
 func ownKinds(t *testing.T) []*extv1.CustomResourceDefinition {
 	t.Helper()
 	files, err := filepath.Glob("../../package/provider/crds/*.yaml")
@@ -98,7 +99,7 @@ func ownKinds(t *testing.T) []*extv1.CustomResourceDefinition {
 	return out
 }
 
-// definitions of a file.
+// definitions returns the definitions in a file.
 func definitions(t *testing.T, file string) []*extv1.CustomResourceDefinition {
 	t.Helper()
 	all, err := render.Load(file)
@@ -116,7 +117,7 @@ func definitions(t *testing.T, file string) []*extv1.CustomResourceDefinition {
 	return out
 }
 
-// soon is how long anything may take.
+// soon is how long the tests wait for the API server.
 const soon = 60 * time.Second
 
 func (g *gate) create(t *testing.T, o client.Object) {
@@ -126,7 +127,7 @@ func (g *gate) create(t *testing.T, o client.Object) {
 	}
 }
 
-// settings of the installation, in place of those that there are; nil for none.
+// settings replaces the settings of the installation, or removes them if data is nil.
 func (g *gate) settings(t *testing.T, data map[string]any) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig", "data": data}}
@@ -139,13 +140,13 @@ func (g *gate) settings(t *testing.T, data map[string]any) {
 	}
 }
 
-// try to create a claim, and return why it was refused. Nothing is stored.
+// try returns why the API server refuses to create a claim, or "". Nothing is stored.
 func (g *gate) try(ctx context.Context, u *unstructured.Unstructured) string {
 	return refusal(g.Create(ctx, u.DeepCopy(), client.DryRunAll))
 }
 
-// refusal of a policy in its own words: what stands before them names the claim
-// and the policy.
+// refusal returns the message of a policy, without the text before it that names the claim and the
+// policy.
 func refusal(err error) string {
 	if err == nil {
 		return ""
@@ -157,8 +158,8 @@ func refusal(err error) string {
 	return words
 }
 
-// judge waits until the API server knows its settings: it then refuses a claim of
-// a made-up image with these words, or accepts it.
+// judge waits until the API server applies the settings: until it refuses a claim of an unknown
+// image with this message, or accepts it if want is "".
 func (g *gate) judge(t *testing.T, want string) {
 	t.Helper()
 	probe := claim(t, "WebApp", "{image: unknown.example.com/app:v1}")
@@ -170,12 +171,12 @@ func (g *gate) judge(t *testing.T, want string) {
 	})
 }
 
-// words in which the API server refuses a claim: those of one rule, for it tells
-// of one at a time.
+// words returns the messages of each failed rule. The API server reports those of one rule at a
+// time.
 func words(failures map[string][]string) []string {
 	var out []string
 	for rule, messages := range failures {
-		// The definition refuses more pods itself.
+		// The definition refuses more pods than the cap itself.
 		if rule != guardrails.ReplicaCap {
 			out = append(out, strings.Join(messages, "; "))
 		}
@@ -207,8 +208,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// testBare: without settings every registry is approved, and production's rules
-// hold all the same.
+// testBare: without settings every registry is approved, and the rules for production still hold.
 func testBare(t *testing.T, g *gate) {
 	latest := claim(t, "WebApp", "{environment: production, image: 'unknown.example.com/app:latest'}")
 	want := "image is unknown.example.com/app:latest" + meansLatest
@@ -227,7 +227,7 @@ func testBare(t *testing.T, g *gate) {
 		{"policy": map[string]any{"approvedRegistries": nil}},
 		{"policy": map[string]any{"approvedRegistries": []any{}}},
 	} {
-		// What is known before is seen to be forgotten.
+		// Waits until the API server no longer applies the previous settings.
 		g.settings(t, map[string]any{"policy": map[string]any{"approvedRegistries": []any{"none.example.com"}}})
 		g.judge(t, "image is unknown.example.com/app:v1, which is from no approved registry: use an image from none.example.com")
 		g.settings(t, data)
@@ -235,7 +235,7 @@ func testBare(t *testing.T, g *gate) {
 	}
 }
 
-// approve what the installation of the table does.
+// approve installs the settings that the claims of the table are checked against.
 func (g *gate) approve(t *testing.T) {
 	t.Helper()
 	p, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&installation)
@@ -246,7 +246,7 @@ func (g *gate) approve(t *testing.T) {
 	g.judge(t, "image is unknown.example.com/app:v1"+fromWhere)
 }
 
-// testClaims: the API server and the functions say the same of each claim.
+// testClaims: the API server and the functions give the same verdict on each claim of the table.
 func testClaims(t *testing.T, g *gate) {
 	g.approve(t)
 	for name, tc := range claims {
@@ -268,7 +268,7 @@ func testClaims(t *testing.T, g *gate) {
 	})
 }
 
-// testProperty: they say the same of any claim.
+// testProperty: they give the same verdict on any claim.
 func testProperty(t *testing.T, g *gate) {
 	g.approve(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -307,7 +307,7 @@ func drawSpec(t *rapid.T, kind string) map[string]any {
 	return spec
 }
 
-// drawIngress of parts that are near to what is allowed.
+// drawIngress draws hosts, annotations and classes that are similar to the allowed ones.
 func drawIngress(t *rapid.T, into map[string]any) {
 	if rapid.IntRange(0, 2).Draw(t, "ingress") > 0 {
 		return
@@ -328,7 +328,7 @@ func drawIngress(t *rapid.T, into map[string]any) {
 	case 1:
 		ingress["className"] = rapid.SampledFrom([]string{"", "nginx", "internal", "public"}).Draw(t, "class")
 	case 2:
-		// Its listener has the certificate.
+		// The listener of the gateway has the certificate.
 		delete(ingress, "tls")
 		ingress["gateway"] = map[string]any{"name": rapid.SampledFrom([]string{"public", "own", "nginx"}).Draw(t, "gateway"), "namespace": rapid.SampledFrom([]string{"infra", "default"}).Draw(t, "of")}
 	case 3:
@@ -381,7 +381,7 @@ func drawTier(t *rapid.T, into map[string]any) {
 	}
 }
 
-// drawImage of parts that are near to what is approved.
+// drawImage draws an image of parts that are similar to the approved ones.
 func drawImage(t *rapid.T) string {
 	host := rapid.SampledFrom([]string{"", "", "registry.company.com/", "registry.company.com:80/", "Registry/", "ghcr.io/", "localhost/", "localhost:5000/", "10.0.0.1:5000/", "docker.io/"}).Draw(t, "host")
 	path := rapid.SampledFrom([]string{"", "acme/", "library/", "team/", "acme/team/"}).Draw(t, "path")
@@ -402,8 +402,8 @@ func drawResources(t *rapid.T, into map[string]any) {
 	}
 }
 
-// testUpdates: a claim that is older than a rule may be labelled and deleted, but
-// not changed in spec without keeping the rule; and Crossplane may do all.
+// testUpdates: a claim that is older than a rule may be labelled and deleted, but its spec may only
+// be changed if it meets the rule. Crossplane may make any change.
 func testUpdates(t *testing.T, g *gate) {
 	g.settings(t, nil)
 	g.judge(t, "")
@@ -456,7 +456,7 @@ func testUpdates(t *testing.T, g *gate) {
 	}
 }
 
-// other claim of the same spec.
+// other returns a claim of another name with the same spec.
 func other(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"]}}
 	out.SetNamespace(u.GetNamespace())
@@ -464,7 +464,7 @@ func other(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// testNonsense: settings that nobody can use are said to be that.
+// testNonsense: invalid settings are reported as that.
 func testNonsense(t *testing.T, g *gate) {
 	const want = "cannot use EnvironmentConfig storeplane: data.policy.approvedRegistries must be a list of registries"
 	for _, policy := range []any{"strict", map[string]any{"approvedRegistries": "quay.io"}, map[string]any{"approvedRegistries": []any{int64(5)}}} {
@@ -481,7 +481,7 @@ func testNonsense(t *testing.T, g *gate) {
 	}
 }
 
-// testEnvironment: in a namespace of an environment each claim is of that one.
+// testEnvironment: in a namespace with an environment every claim must have that environment.
 func testEnvironment(t *testing.T, g *gate) {
 	g.settings(t, nil)
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}

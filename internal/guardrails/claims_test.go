@@ -17,11 +17,11 @@ import (
 	"github.com/storeplane/storeplane/internal/xrd"
 )
 
-// approved registries of the tests: a host, one with a port, paths, and one that
-// is a repository.
+// approved are the registries of the tests: a host, one with a port, paths, and one that is a
+// repository.
 var approved = []string{"registry.company.com", "ghcr.io/acme", "docker.io/library", "localhost:5000", "10.0.0.1:5000/team/shop"}
 
-// installation of the tests.
+// installation is the policy of the tests.
 var installation = settings.Policy{
 	ApprovedRegistries:        approved,
 	AllowedIngressHosts:       []string{"shop.example.com", "*.apps.example.com", "{namespace}.example.org"},
@@ -34,7 +34,7 @@ var installation = settings.Policy{
 	AllowedIngressClasses:     []string{"nginx", "infra/public", "{namespace}/own"},
 }
 
-// Ends of the sentences about what is not allowed.
+// Ends of the messages about values that are not allowed.
 const (
 	otherHost          = ", which the installation does not allow: use shop.example.com or *.apps.example.com or default.example.org"
 	otherAnnotation    = ", which the installation does not allow: use example.com/rate or traefik.io/*"
@@ -46,7 +46,7 @@ const (
 	otherPriority      = ", which the installation does not allow: use high or low"
 )
 
-// fromWhere ends the sentence about an image from elsewhere.
+// fromWhere is the end of the message about an image of another registry.
 const fromWhere = ", which is from no approved registry: use an image from registry.company.com or ghcr.io/acme or docker.io/library or localhost:5000 or 10.0.0.1:5000/team/shop"
 
 const (
@@ -54,14 +54,14 @@ const (
 	noLimit     = " has no limits.memory: set it in production, or leave out resources for the default"
 )
 
-// claims that the functions and the API server must judge alike. Each that is
-// refused comes with a twin that is not.
+// claims are those on which the functions and the API server must agree. Each that is refused comes
+// with a similar one that is accepted.
 var claims = map[string]struct {
 	reason string
 	kind   string
 	spec   string
 
-	// failures are what a rule says, by its name.
+	// failures are the messages by rule.
 	failures map[string][]string
 }{
 	"Registry":             {reason: "An image from elsewhere is refused.", kind: "WebApp", spec: "{image: evil.example.com/app:v1}", failures: unapproved("image is evil.example.com/app:v1")},
@@ -186,7 +186,7 @@ var schemas = func() xrd.Schemas {
 	return s
 }()
 
-// claim of a kind, as an application team writes it.
+// claim returns a claim of a kind as an application team writes it.
 func claim(t testing.TB, kind, spec string) *unstructured.Unstructured {
 	t.Helper()
 	group := "apps.example.com/v1"
@@ -204,7 +204,7 @@ func claim(t testing.TB, kind, spec string) *unstructured.Unstructured {
 	return u
 }
 
-// check a claim as the functions see it.
+// check returns the verdicts of the functions on a claim.
 func check(t testing.TB, u *unstructured.Unstructured, p settings.Policy) []guardrails.Verdict {
 	t.Helper()
 	return guardrails.Check(subject(t, u), p)
@@ -231,7 +231,7 @@ func subject(t testing.TB, u *unstructured.Unstructured) guardrails.Subject {
 	return out
 }
 
-// failuresOf verdicts, by rule.
+// failuresOf returns the messages of failed verdicts, by rule.
 func failuresOf(verdicts []guardrails.Verdict) map[string][]string {
 	out := map[string][]string{}
 	for _, v := range verdicts {

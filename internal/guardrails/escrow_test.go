@@ -13,7 +13,8 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// testEscrow: nobody deletes the copies of keys together with the rest of an installation.
+// testEscrow: the namespace with the copies of keys cannot be deleted together with the rest of an
+// installation.
 func testEscrow(t *testing.T, g *gate) {
 	escrow := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "storeplane-escrow"}}
 	remove := func() error { return g.Delete(t.Context(), escrow.DeepCopy(), client.DryRunAll) }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSameExpressions: what the API server takes images apart with is what the
-// functions do. TestAdmission proves that the rules around them say the same.
+// TestSameExpressions: the API server parses images with the same expressions as the functions.
+// TestAdmission checks that the rules around them agree.
 func TestSameExpressions(t *testing.T) {
 	b, err := os.ReadFile("../../package/install/admission.yaml")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// testOrphans: a claim is deleted without what it composed only once Crossplane has
-// left it alone.
+// testOrphans: a claim can only be deleted without its composed resources while Crossplane does not
+// reconcile it.
 func testOrphans(t *testing.T, g *gate) {
 	g.settings(t, nil)
 	const refused = "Crossplane is at work on this claim, and what it applies while Kubernetes lets go of the claim's objects would be deleted with it, data too: " +
@@ -68,7 +68,7 @@ func testOrphans(t *testing.T, g *gate) {
 					t.Fatal(err)
 				}
 			}
-			// The API server knows its policies a moment after they were applied.
+			// The API server applies policies a moment after they were created.
 			planetest.Eventually(t, soon, "the API server judges the deletion", func() error {
 				if got := refusal(g.Delete(t.Context(), u, append(tc.options, client.DryRunAll)...)); got != tc.want {
 					return fmt.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)

@@ -27,7 +27,7 @@ func TestCheckFailures(t *testing.T) {
 	}
 }
 
-// TestCheck looks at whole answers: what passes and what is skipped has words too.
+// TestCheck compares whole verdicts: those that pass or are skipped have a message too.
 func TestCheck(t *testing.T) {
 	none := guardrails.Verdict{Rule: guardrails.ApprovedRegistries, Result: guardrails.Skip, Message: "the installation's settings name no approved registries"}
 	skipped := func(rule string) guardrails.Verdict {

@@ -26,7 +26,7 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// attacked are the objects that somebody with the provider's token reaches for.
+// attacked are objects that an attacker with the provider's token might change.
 const attacked = `
 - {apiVersion: v1, kind: Namespace, metadata: {name: crossplane-system}}
 - {apiVersion: v1, kind: Secret, metadata: {name: shop.orders, namespace: storeplane-escrow}, data: {key: azE=}}
@@ -84,8 +84,8 @@ const attacked = `
   spec: {podSelector: {matchLabels: {backup.example.com/backup: orders}}, policyTypes: [Ingress, Egress]}
 `
 
-// left are objects of the system's namespaces from before the policies: the provider's own,
-// and others beside them.
+// left are objects that existed in the system's namespaces before the policies: those of the
+// provider, and others.
 const left = `
 - apiVersion: backup.example.com/v1
   kind: Backup
@@ -138,14 +138,14 @@ const left = `
 - {apiVersion: v1, kind: Secret, metadata: {name: dns, namespace: kube-system}}
 `
 
-// providerCase is what somebody with the provider's token does, and the refusal, if any.
+// providerCase is a request with the provider's token, and the refusal that is expected, if any.
 type providerCase struct {
 	reason string
 	do     func(client.Client) error
 	want   string
 }
 
-// madePod is a pod as the provider makes them.
+// madePod returns the template of a pod as the provider creates it, but for a change.
 func madePod(t *testing.T, action backupapi.Action, change func(*workload.Pod)) corev1.PodTemplateSpec {
 	t.Helper()
 	p := workload.Pod{
@@ -166,7 +166,8 @@ func madePod(t *testing.T, action backupapi.Action, change func(*workload.Pod)) 
 	return out
 }
 
-// controlled is what the provider gives a Job of a Backup or Restore, or of nobody.
+// controlled returns the metadata of an object with a controller of this kind, or without one if
+// owner is "".
 func controlled(owner string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Name: "made", Namespace: "default"}
 	if owner != "" {
@@ -175,8 +176,8 @@ func controlled(owner string) metav1.ObjectMeta {
 	return m
 }
 
-// testProvider: with the provider's token, and whatever rights, one changes what an
-// AppConfig changes, where one may, and nothing else.
+// testProvider: with the provider's token, whatever its RBAC permissions, a client can change only
+// what AppConfigs change in objects that allow it, and nothing else.
 func testProvider(t *testing.T, g *gate) {
 	g.settings(t, nil)
 	var objects []map[string]any
@@ -244,7 +245,7 @@ func testProvider(t *testing.T, g *gate) {
 	policy := func(name string) *unstructured.Unstructured {
 		return object("networking.k8s.io/v1", "NetworkPolicy", "default", name)
 	}
-	// open is a policy that lets all in.
+	// open returns a NetworkPolicy that admits all clients.
 	open := func(owner string, pods map[string]string) client.Object {
 		p := workload.NetworkPolicy(controlled(owner), metav1.LabelSelector{MatchLabels: pods})
 		p.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{}}
@@ -268,7 +269,7 @@ func testProvider(t *testing.T, g *gate) {
 			return c.Create(t.Context(), o.DeepCopyObject().(client.Object), client.DryRunAll)
 		}
 	}
-	// ofJob is a Job as the provider makes them, but for a change.
+	// ofJob returns a function that creates a Job as the provider does, but for a change.
 	ofJob := func(owner string, change func(*corev1.PodSpec)) func(client.Client) error {
 		j := workload.Job(controlled(owner), backupapi.Verify, madePod(t, backupapi.Verify, nil))
 		if change != nil {
@@ -411,7 +412,7 @@ func testProvider(t *testing.T, g *gate) {
 		"SecretDeleted":     {reason: "Nor is its Secret.", do: remove(kubeSystem("Secret", "dns")), want: "namespace kube-system" + system},
 		"ConfigMapTaken":    {reason: "Nor is it made an AppConfig's.", do: merge(kubeSystem("ConfigMap", "dns"), ours), want: "namespace kube-system" + system},
 	}
-	// Whatever the provider makes itself is let through.
+	// All objects that the provider itself creates are accepted.
 	for _, action := range []backupapi.Action{backupapi.Check, backupapi.Backup, backupapi.Verify, backupapi.Restore, backupapi.Delete} {
 		for name, change := range map[string]func(*workload.Pod){
 			"":    nil,
@@ -436,7 +437,7 @@ func testProvider(t *testing.T, g *gate) {
 			cases["OwnCron"+string(action)+name] = providerCase{reason: "On a schedule too.", do: create(cron)}
 		}
 	}
-	// The API server knows its policies a moment after they were applied.
+	// The API server applies policies a moment after they were created.
 	planetest.Eventually(t, soon, "the policies are known", func() error {
 		for _, name := range []string{"Image", "SystemMake", "Pod", "JobUnowned", "AccountMade"} {
 			if cases[name].do(g.providing) == nil {
@@ -450,7 +451,7 @@ func testProvider(t *testing.T, g *gate) {
 			if got := refusal(tc.do(g.providing)); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
-			// Nobody else is bound by it.
+			// The policies do not apply to other users.
 			if err := tc.do(g.Client); kerrors.IsForbidden(err) && strings.Contains(fmt.Sprint(err), "storeplane-provider") {
 				t.Errorf("%s\nsomebody else is refused: %v", tc.reason, err)
 			}

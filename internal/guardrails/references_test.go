@@ -11,7 +11,8 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// testReferences: Crossplane is asked for no kinds but those that a claim is composed of.
+// testReferences: users can only set references to kinds of which claims of that kind are composed,
+// so that Crossplane watches no others.
 func testReferences(t *testing.T, g *gate) {
 	g.settings(t, nil)
 	const (

@@ -14,7 +14,7 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// server is the account of a database's servers.
+// server is the user of a database's servers.
 const server = "system:serviceaccount:default:own-postgresql"
 
 const served = `
@@ -52,7 +52,7 @@ const served = `
   subjects: [{kind: ServiceAccount, name: other-postgresql, namespace: default}]
 `
 
-// serve a database, with the rights that its servers have of ConfigMaps.
+// serve creates a database's objects, and the permissions of its servers on ConfigMaps.
 func (g *gate) serve(t *testing.T) {
 	t.Helper()
 	var objects []map[string]any
@@ -66,8 +66,8 @@ func (g *gate) serve(t *testing.T) {
 	}
 }
 
-// testServers: with the token of a database's server, and whatever rights, one changes of
-// its pods what Patroni does.
+// testServers: with the token of a database's server, whatever its RBAC permissions, a client can
+// change only what Patroni changes in the pods of that database.
 func testServers(t *testing.T, g *gate) {
 	g.serve(t)
 	const refused = "a database's server changes the label storeplane.example.com/role and annotations of its pods, and nothing else"
@@ -110,8 +110,8 @@ func testServers(t *testing.T, g *gate) {
 	}
 }
 
-// testServersConfigMaps: with the token of a database's server one creates its cluster's ConfigMaps,
-// and none that a later database would adopt.
+// testServersConfigMaps: with the token of a database's server a client can create only ConfigMaps
+// of that cluster, and none that a later database would adopt.
 func testServersConfigMaps(t *testing.T, g *gate) {
 	g.serve(t)
 	const refused = "a database's server creates ConfigMaps of its own cluster, without labels and annotations of Crossplane, and no others"
@@ -143,7 +143,7 @@ func testServersConfigMaps(t *testing.T, g *gate) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			account := cmp.Or(tc.account, "own-postgresql")
-			// Both the policy and the Role are known a moment after they were applied.
+			// The API server applies policies and Roles a moment after they were created.
 			planetest.Eventually(t, soon, "the API server judges it", func() error {
 				if got := try("system:serviceaccount:default:"+account, tc.metadata); got != tc.want {
 					return fmt.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)

@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAvailable has Deployments whose number of pods an autoscaler changes.
+// TestAvailable checks Deployments that an autoscaler scales.
 func TestAvailable(t *testing.T) {
 	const (
 		notAll = "Not all pods are ready"
-		// scaled up from two to six.
+		// aScaled was scaled from two pods to six.
 		aScaled = `
 apiVersion: apps/v1
 kind: Deployment
@@ -117,8 +117,8 @@ spec: {replicas: 6, progressDeadlineSeconds: 600}
 	}
 }
 
-// TestAvailableAgrees: what Of calls healthy Available does too, so that an
-// autoscaled Deployment is never judged more strictly.
+// TestAvailableAgrees: if Of reports a Deployment as healthy, so does Available, which is never
+// stricter.
 func TestAvailableAgrees(t *testing.T) {
 	for n := range 3 {
 		head := strings.Replace(aDeployment, "replicas: 2", fmt.Sprintf("replicas: %d", n), 1)

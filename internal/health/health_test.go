@@ -24,7 +24,7 @@ func object(t testing.TB, text string) *structpb.Struct {
 	return s
 }
 
-// Heads of objects, to which a case adds its status.
+// Objects without a status, which each case adds.
 const (
 	aDeployment = `
 apiVersion: apps/v1
@@ -460,7 +460,7 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 	}
 }
 
-// TestOfNothing proves that an object without anything is no panic.
+// TestOfNothing: an empty object causes no panic.
 func TestOfNothing(_ *testing.T) {
 	for _, obj := range []*structpb.Struct{nil, {}, {Fields: map[string]*structpb.Value{"apiVersion": structpb.NewStringValue("a/b/c")}}} {
 		_ = Of(obj)
@@ -469,8 +469,8 @@ func TestOfNothing(_ *testing.T) {
 	}
 }
 
-// TestOfUnreadable has statuses of a shape that no controller writes: what cannot
-// be read is not healthy, and says so without repeating what it says.
+// TestOfUnreadable: an object whose status has a shape that no controller writes is not healthy,
+// and the message does not repeat its content.
 func TestOfUnreadable(t *testing.T) {
 	cases := map[string]string{
 		"DeploymentStatusText":       aDeployment + "status: up",
@@ -529,8 +529,8 @@ status: {observedGeneration: 1, conditions: [{type: Ready, status: "False"}]}`)
 	}
 }
 
-// TestOfMissing: an object that does not exist is never healthy, and is
-// described as it will be right after it was created.
+// TestOfMissing: an object that does not exist is never healthy, and has the message that it will
+// have right after it is created.
 func TestOfMissing(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -572,8 +572,8 @@ func TestGroupKind(t *testing.T) {
 	}
 }
 
-// TestMessagesHaveNoCounts: each change of a message is a write to the claim,
-// so a rollout of many pods must not pass through many messages.
+// TestMessagesHaveNoCounts: messages contain no counts, because each change of a message is a write
+// to the claim, and a rollout of many pods would cause many.
 func TestMessagesHaveNoCounts(t *testing.T) {
 	seen := map[string]bool{}
 	for ready := range 10 {
@@ -595,8 +595,8 @@ func TestMessagesHaveNoCounts(t *testing.T) {
 	}
 }
 
-// TestMessagesOfCompositesStay: while a composite is on its way its owner says
-// one thing of it, however often the composite says something else of itself.
+// TestMessagesOfCompositesStay: while a composite resource is progressing its message for the owner
+// stays the same, however often its own status changes.
 func TestMessagesOfCompositesStay(t *testing.T) {
 	seen := map[string]bool{OfMissing(object(t, aComposite)).Message: true}
 	for _, st := range []string{
@@ -613,7 +613,7 @@ func TestMessagesOfCompositesStay(t *testing.T) {
 	}
 }
 
-// TestOfLeavesTheObject: judging changes nothing.
+// TestOfLeavesTheObject: the functions do not modify the object.
 func TestOfLeavesTheObject(t *testing.T) {
 	for _, text := range []string{aDeployment, aStatefulSet, aJob, aCronJob, aComposite} {
 		obj, same := object(t, text), object(t, text)

@@ -20,7 +20,8 @@ func podOf(t testing.TB, metadata, status string) *structpb.Struct {
 	return s
 }
 
-// TestTroubleOf: what the trouble of one pod is, is internal/podfailure's.
+// TestTroubleOf: which pod is reported. What is wrong with one pod is determined by
+// internal/podfailure.
 func TestTroubleOf(t *testing.T) {
 	const (
 		image    = `{startTime: "2026-01-02T03:04:05Z", containerStatuses: [{name: a, image: 'registry.example.com/a:1', restartCount: 0, state: {waiting: {reason: ErrImagePull, message: 'a:1: not found'}}}]}`
@@ -54,7 +55,7 @@ func TestTroubleOf(t *testing.T) {
 	}
 }
 
-// TestTroubleOfUnreadable: a pod can be anything and is no reason to panic.
+// TestTroubleOfUnreadable: a pod of any shape causes no panic.
 func TestTroubleOfUnreadable(t *testing.T) {
 	for _, status := range []string{"7", "[]", "{conditions: 7}", "{conditions: [7]}", "{containerStatuses: {}}", "{containerStatuses: [{state: 7}]}", "{containerStatuses: [{state: {waiting: []}}]}"} {
 		if got := TroubleOf([]*structpb.Struct{podOf(t, "{name: p}", status), nil, {}}); got != "" {

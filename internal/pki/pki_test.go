@@ -45,8 +45,8 @@ func certificate(t *testing.T, p pki.Pair) *x509.Certificate {
 	return cert
 }
 
-// TestHandshake: a client that trusts the authority, old or renewed, reaches a
-// server by each of its names and by no other.
+// TestHandshake: a client that trusts the authority, old or renewed, can connect to a server by
+// each of its names and by no other.
 func TestHandshake(t *testing.T) {
 	ca := authority(t, pki.Pair{}, start)
 	later := start.Add(8 * 365 * 24 * time.Hour)
@@ -89,7 +89,7 @@ func TestHandshake(t *testing.T) {
 			defer l.Close()
 			go func() {
 				if conn, err := l.Accept(); err == nil {
-					_, _ = io.Copy(io.Discard, conn) // The handshake, and until the client has gone.
+					_, _ = io.Copy(io.Discard, conn) // Reads the handshake, and until the client closes the connection.
 					_ = conn.Close()
 				}
 			}()
@@ -136,7 +136,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestServerEnds: what an authority signs does not outlive it.
+// TestServerEnds: a certificate does not outlive the authority that signed it.
 func TestServerEnds(t *testing.T) {
 	ca := authority(t, pki.Pair{}, start)
 	late := start.Add(pki.AuthorityLifetime - 24*time.Hour)

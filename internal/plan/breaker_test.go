@@ -37,7 +37,7 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// TestBreakerNotable: a plan names the breaker where the changes may open it.
+// TestBreakerNotable: a plan names the circuit breaker if the changes may open it.
 func TestBreakerNotable(t *testing.T) {
 	for tokens, want := range map[int]bool{1: false, 50: false, 51: true, 120: true} {
 		if got := (Breaker{Tokens: tokens, Burst: breakerBurst}).notable(); got != want {

@@ -14,8 +14,8 @@ import (
 	"github.com/storeplane/storeplane/internal/plan/state"
 )
 
-// TestDryRun: what the API server refuses of a claim makes it refused, what it was not asked
-// about is unknown, and no Secret is sent.
+// TestDryRun: a claim is refused if the API server refuses one of its objects, what was not tried
+// is unknown, and no Secret is sent.
 func TestDryRun(t *testing.T) {
 	claim, beside := example(t, "webapp/minimal.yaml")
 	p := planner(t, state.NewSaved(beside))
@@ -65,7 +65,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestDryRunUnchanged: a claim that changes nothing asks for nothing.
+// TestDryRunUnchanged: a claim without changes causes no dry runs.
 func TestDryRunUnchanged(t *testing.T) {
 	claim, beside := example(t, "webapp/minimal.yaml")
 	p := planner(t, state.NewSaved(cluster(t, claim, beside)))

@@ -15,13 +15,13 @@ import (
 	"github.com/storeplane/storeplane/internal/render"
 )
 
-// another release of Storeplane's own images.
+// another has the images of another release of Storeplane.
 var another = images.Set{Registry: images.DefaultRegistry, Digests: images.Digests{
 	"postgresql:17": "sha256:" + strings.Repeat("1", 64),
 	"redis:8":       "sha256:" + strings.Repeat("2", 64),
 }}
 
-// TestFleet plans another release for three claims: by namespace, with the worst first.
+// TestFleet: the plan of another release for three claims, by namespace, with the worst first.
 func TestFleet(t *testing.T) {
 	var objects []*unstructured.Unstructured
 	for _, path := range []string{"webapp/minimal.yaml", "databasecluster/production.yaml", "shop/store.yaml"} {
@@ -58,7 +58,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// BenchmarkFleet of 1,000 claims: 900 WebApps, 80 databases and 20 shops.
+// BenchmarkFleet plans 1,000 claims: 900 WebApps, 80 databases and 20 EcommercePlatforms.
 func BenchmarkFleet(b *testing.B) {
 	var objects []*unstructured.Unstructured
 	for path, n := range map[string]int{"webapp/production.yaml": 900, "databasecluster/minimal.yaml": 80, "shop/store.yaml": 20} {
@@ -72,7 +72,7 @@ func BenchmarkFleet(b *testing.B) {
 			fmt.Fprintf(template, "---\n%s\n", raw)
 		}
 		for i := range n {
-			// UIDs are made of names: those of another namespace are others.
+			// The UIDs depend on names, so those of each namespace must be made different.
 			text := strings.NewReplacer(`"namespace":"`+claim.GetNamespace()+`"`, fmt.Sprintf(`"namespace":"%s-%d"`, claim.GetNamespace(), i), `"uid":"`, fmt.Sprintf(`"uid":"%d-`, i)).Replace(template.String())
 			all, err := render.Parse([]byte(text))
 			if err != nil {

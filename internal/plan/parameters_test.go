@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRestartParameters: every parameter that a PostgreSQL on this machine reads only as it
-// starts is known, and none that it reloads is taken for one.
+// TestRestartParameters: the list has every parameter that a PostgreSQL on this machine only reads
+// when it starts, and none that it reloads.
 func TestRestartParameters(t *testing.T) {
 	programs, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if err != nil || len(programs) == 0 {
@@ -33,7 +33,7 @@ func TestRestartParameters(t *testing.T) {
 				if atStart && !needsRestart[name] {
 					t.Errorf("%s needs a restart, and postmaster.txt does not have it", name)
 				}
-				// PostgreSQL 18 reloads what those before it do not.
+				// PostgreSQL 18 reloads autovacuum_max_workers, which earlier versions do not.
 				if !atStart && needsRestart[name] && name != "autovacuum_max_workers" {
 					t.Errorf("%s is reloaded (%s), and postmaster.txt has it", name, fields[1])
 				}

@@ -36,13 +36,13 @@ const examples = "../../examples"
 // now is the time of all plans.
 var now = time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
 
-// fixed source of what the function takes from outside.
+// fixed is a source of a fixed password and time.
 type fixed struct{}
 
 func (fixed) Password() (string, error) { return "not-a-secret-not-a-secret-not-a-1", nil }
 func (fixed) Now() time.Time            { return now }
 
-// released is a planner of this release, made once: to compile the rules takes its time.
+// released returns a planner of this release. It is created once, as compiling the rules is slow.
 var released = sync.OnceValues(func() (*plan.Planner, error) { return plan.New(nil) })
 
 func schemas(t testing.TB) xrd.Schemas {
@@ -63,7 +63,7 @@ func planner(t testing.TB, s plan.State) *plan.Planner {
 	return &plan.Planner{Schemas: p.Schemas, Compositions: p.Compositions, Function: p.Function, State: s, Now: now, Replace: true}
 }
 
-// example claim, and what else is in its file.
+// example returns the claim of an example, and the other objects of its file.
 func example(t testing.TB, path string) (*unstructured.Unstructured, []*unstructured.Unstructured) {
 	t.Helper()
 	all, err := render.Load(filepath.Join(examples, path))
@@ -83,7 +83,7 @@ func example(t testing.TB, path string) (*unstructured.Unstructured, []*unstruct
 	return claim, append(beside, needed()...)
 }
 
-// needed by examples: the Secrets of a store, and the Gateway API.
+// needed returns what examples require: the Secrets of a store, and the Gateway API.
 func needed() []*unstructured.Unstructured {
 	secret := func(name string, data map[string]any) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": data}}
@@ -101,7 +101,7 @@ func needed() []*unstructured.Unstructured {
 	}
 }
 
-// cluster in which a claim has converged: all that there is then.
+// cluster returns all objects of a cluster in which a claim has converged.
 func cluster(t testing.TB, claim *unstructured.Unstructured, beside []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	p := planner(t, nil)
@@ -132,7 +132,7 @@ func cluster(t testing.TB, claim *unstructured.Unstructured, beside []*unstructu
 	return out
 }
 
-// loadedKinds are the kinds of claims.
+// loadedKinds returns the kinds of claims.
 func loadedKinds(t testing.TB) map[string]bool {
 	out := map[string]bool{}
 	for _, k := range schemas(t).Kinds() {
@@ -141,7 +141,7 @@ func loadedKinds(t testing.TB) map[string]bool {
 	return out
 }
 
-// edit of a claim: a value at a path of its spec, nil to remove the field.
+// edit is an edit of a claim: a value at a path of its spec, or nil to remove the field.
 type edit struct {
 	value any
 	path  []string
@@ -161,14 +161,13 @@ func (e edit) apply(t testing.TB, claim *unstructured.Unstructured) {
 	}
 }
 
-// TestPlan compares plans of edits with golden files, as people read them. Write them anew
-// with
+// TestPlan compares plans of edits, as text, with golden files. To write them again:
 //
 //	go test ./internal/plan -update
 func TestPlan(t *testing.T) {
 	cases := map[string]struct {
 		example string
-		// before are edits of the claim before it converges, edits those that are planned.
+		// before are edits of the claim before it converges, and edits are those that are planned.
 		before, edits []edit
 		delete        bool
 	}{
@@ -230,7 +229,7 @@ func TestPlan(t *testing.T) {
 			if err := plan.NewReport([]plan.Claim{*got}).Text(b, true); err != nil {
 				t.Fatal(err)
 			}
-			// Certificates are drawn anew each time, and so are digests of them.
+			// Certificates, and so the digests of them, differ each time.
 			golden(t, name+".txt", digests.ReplaceAll(b.Bytes(), []byte(`"value":"DIGEST"`)))
 		})
 	}
@@ -255,7 +254,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// allExamples are the files of examples that have a claim.
+// allExamples returns the files of examples that contain a claim.
 func allExamples(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -277,8 +276,8 @@ func allExamples(t *testing.T) []string {
 	return out
 }
 
-// TestPlanUnchanged plans each example as it is: nothing changes, and nothing differs, also
-// where Secrets may not be read.
+// TestPlanUnchanged: the plan of each example as it is has no changes and no drift, also if Secrets
+// cannot be read.
 func TestPlanUnchanged(t *testing.T) {
 	for _, path := range allExamples(t) {
 		for _, secrets := range []bool{true, false} {
@@ -309,7 +308,7 @@ func TestPlanUnchanged(t *testing.T) {
 	}
 }
 
-// hidden Secrets of a state.
+// hidden is a state without its Secrets.
 type hidden struct{ *state.Saved }
 
 func (hidden) Hides(o plan.Object) bool { return o.Kind == "Secret" }
@@ -326,8 +325,8 @@ func withoutSecrets(objects []*unstructured.Unstructured) plan.State {
 	return hidden{state.NewSaved(rest)}
 }
 
-// TestPlanDoubts: a refusal that is about a Secret which may not be read is none, and one about
-// anything else is.
+// TestPlanDoubts: a refusal that depends on a Secret which cannot be read is reported as an error,
+// and any other one as a refusal.
 func TestPlanDoubts(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
@@ -356,7 +355,7 @@ func TestPlanDoubts(t *testing.T) {
 	}
 }
 
-// TestPlanDrift: what was edited by hand is listed apart from what the edit does.
+// TestPlanDrift: fields that were edited by hand are listed apart from the changes of the edit.
 func TestPlanDrift(t *testing.T) {
 	claim, beside := example(t, "webapp/minimal.yaml")
 	objects := cluster(t, claim, beside)
@@ -383,8 +382,8 @@ func TestPlanDrift(t *testing.T) {
 	}
 }
 
-// TestPlanApplies a file as kubectl apply does: what others have set stays, and what the file
-// had and does not have any more goes.
+// TestPlanApplies: a file is planned as kubectl apply would apply it: fields that others have set
+// stay, and fields that were removed from the file are removed.
 func TestPlanApplies(t *testing.T) {
 	const last = `{"apiVersion":"apps.example.com/v1","kind":"WebApp","metadata":{"name":"hello","namespace":"default","annotations":{"crossplane.io/paused":"true"}},"spec":{"image":"a","args":["x"]}}`
 	cases := map[string]struct {
@@ -429,14 +428,15 @@ func TestPlanApplies(t *testing.T) {
 	}
 }
 
-// TestPlanCost: what pods request and what volumes hold, by the prices, before and after.
+// TestPlanCost: the cost of the pods' requests and of the volumes, before and after.
 func TestPlanCost(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		edit   edit
 		want   plan.Cost
 	}{
-		// 3 servers of 0.5 CPUs and 1 GiB with sidecars, and volumes of 3 x 20 GiB and of the backups.
+		// 3 servers with 0.5 CPUs and 1 GiB each, with sidecars, and volumes of 3 x 20 GiB and of
+		// the backups.
 		"Memory":  {reason: "A GiB more for each of three servers.", edit: set("2Gi", "resources", "requests", "memory"), want: plan.Cost{Currency: "EUR", After: 3 * 4}},
 		"CPU":     {reason: "Half a CPU more for each.", edit: set("1", "resources", "requests", "cpu"), want: plan.Cost{Currency: "EUR", After: 3 * 0.5 * 10}},
 		"Storage": {reason: "Volumes grow, though their templates stay.", edit: set("30Gi", "storageSize"), want: plan.Cost{Currency: "EUR", After: 3 * 10 * 0.1}},
@@ -455,7 +455,7 @@ func TestPlanCost(t *testing.T) {
 			if got.Cost.Before < 3*(0.5*10+4+20*0.1) {
 				t.Errorf("want a cost before of at least what the servers request, got %v", got.Cost)
 			}
-			// Compared is what the edit adds.
+			// The test compares the cost that the edit adds.
 			added := plan.Cost{Currency: got.Cost.Currency, After: math.Round((got.Cost.After-got.Cost.Before)*100) / 100}
 			if diff := cmp.Diff(tc.want, added); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
@@ -464,7 +464,7 @@ func TestPlanCost(t *testing.T) {
 	}
 }
 
-// TestPlanNotes: what keeps an edit from taking effect is said.
+// TestPlanNotes: the plan notes what keeps an edit from taking effect.
 func TestPlanNotes(t *testing.T) {
 	claim, beside := example(t, "webapp/minimal.yaml")
 	objects := cluster(t, claim, beside)
@@ -494,8 +494,8 @@ func TestPlanNotes(t *testing.T) {
 	}
 }
 
-// TestPlanForeignObject: a new claim whose object another one has is refused before it is
-// applied.
+// TestPlanForeignObject: a new claim one of whose objects belongs to another owner is refused
+// before it is applied.
 func TestPlanForeignObject(t *testing.T) {
 	claim, _ := example(t, "webapp/minimal.yaml")
 	service := &unstructured.Unstructured{Object: map[string]any{
@@ -510,7 +510,7 @@ func TestPlanForeignObject(t *testing.T) {
 	}
 }
 
-// TestReportHidesSecrets: no value of a Secret is in any form of a report.
+// TestReportHidesSecrets: no form of a report contains a value of a Secret.
 func TestReportHidesSecrets(t *testing.T) {
 	claim, beside := example(t, "shop/store.yaml")
 	objects := cluster(t, claim, beside)
@@ -546,7 +546,7 @@ func TestReportHidesSecrets(t *testing.T) {
 	}
 }
 
-// BenchmarkPlan of an edit of each kind.
+// BenchmarkPlan plans an edit of a claim of each kind.
 func BenchmarkPlan(b *testing.B) {
 	for _, path := range []string{"webapp/production.yaml", "databasecluster/production.yaml", "shop/production.yaml"} {
 		b.Run(path, func(b *testing.B) {

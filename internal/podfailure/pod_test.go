@@ -9,12 +9,12 @@ import (
 
 const image = "registry.example.com/a:1"
 
-// waits is a container that waits.
+// waits returns the status of a container that waits.
 func waits(reason, message string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: "a", Image: image, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
 }
 
-// failed is a container that ended with exit code 1 before, for a reason.
+// failed sets that a container ended with exit code 1 before, with this reason.
 func failed(s corev1.ContainerStatus, restarts int32, reason string) corev1.ContainerStatus {
 	return ended(s, restarts, 1, reason)
 }
@@ -111,7 +111,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestMissing: what a container refers to is known by its kind and name.
+// TestMissing: the kind and name of a missing object are read from the message of the container.
 func TestMissing(t *testing.T) {
 	cases := map[string]struct{ reason, message, kind, want string }{
 		"ConfigMap": {reason: "A ConfigMap that does not exist.", message: `configmap "store-config-1" not found`, kind: "ConfigMap", want: "store-config-1"},

@@ -9,7 +9,7 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
-// TestOf is the design's table of environment defaults, row by row.
+// TestOf: the defaults of each environment.
 func TestOf(t *testing.T) {
 	type row struct {
 		DatabaseSize    int32
@@ -61,8 +61,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestResources: every environment requests CPU and memory and limits memory,
-// and none gives more than the next bigger one.
+// TestResources: every environment has requests of CPU and memory and a limit of memory, and none
+// has less than a smaller environment.
 func TestResources(t *testing.T) {
 	envs := []appsv1.Environment{appsv1.Development, appsv1.Staging, appsv1.Production}
 	for what, of := range map[string]func(*Profile) corev1.ResourceRequirements{

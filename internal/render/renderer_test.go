@@ -47,7 +47,7 @@ spec:
   image: nginx
 `
 
-// composing makes a ConfigMap first and a Secret after it.
+// composing composes a ConfigMap first and a Secret after it.
 func composing(ready fnv1.Ready) runner {
 	return func(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 		rsp := &fnv1.RunFunctionResponse{Desired: &fnv1.State{

@@ -20,7 +20,8 @@ func claimWith(t testing.TB, data any) *compose.Claim {
 	return claimThatHad(t, data, "")
 }
 
-// claimThatHad been composed with settings, as its status remembers them.
+// claimThatHad returns a claim with settings of the installation, and with those with which it was
+// composed in its status.
 func claimThatHad(t testing.TB, data any, had string) *compose.Claim {
 	t.Helper()
 	req := &fnv1.RunFunctionRequest{}
@@ -164,9 +165,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadRemembered: settings that a claim has been composed with were checked then. While
-// those of the installation cannot be used the claim goes on with them, whatever is
-// checked since.
+// TestReadRemembered: a claim keeps the settings with which it was composed while those of the
+// installation are invalid. They were checked at that time, so later checks do not apply to them.
 func TestReadRemembered(t *testing.T) {
 	const needs = "cannot use EnvironmentConfig storeplane: data.backup.secretRef needs either perNamespace: true, for a Secret s-<namespace> for the claims of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all"
 	defaults := Settings{ImageRegistry: "registry.example.com/storeplane"}
@@ -225,7 +225,7 @@ func TestReadRemembered(t *testing.T) {
 	}
 }
 
-// TestReleaseOf: the provider finds the release that the function composes with.
+// TestReleaseOf: the provider computes the same release as the function.
 func TestReleaseOf(t *testing.T) {
 	own := images.Set{Registry: "registry.example.com/storeplane", Digests: images.Digests{"redis:8": "sha256:1"}, Version: "v0.2.0"}
 	defaults := Settings{ImageRegistry: own.Registry, Digests: own.Digests, Version: own.Version}
@@ -251,8 +251,7 @@ func TestReleaseOf(t *testing.T) {
 	}
 }
 
-// TestExample: what package/install/settings.example.yaml says can be read, and
-// all of it is known.
+// TestExample: package/install/settings.example.yaml can be read, and contains no unknown settings.
 func TestExample(t *testing.T) {
 	b, err := os.ReadFile("../../package/install/settings.example.yaml")
 	if err != nil {
@@ -276,7 +275,8 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestReadLeavesDefaults: one claim's settings are not the next one's.
+// TestReadLeavesDefaults: reading the settings for one claim does not change the defaults for the
+// next one.
 func TestReadLeavesDefaults(t *testing.T) {
 	defaults := Settings{ImageRegistry: "a", Backup: &Backup{Type: "volume"}}
 	if _, err := Read(claimWith(t, map[string]any{"imageRegistry": "b", "backup": map[string]any{"type": "s3", "bucket": "x"}}), defaults); err != nil {

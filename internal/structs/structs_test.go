@@ -80,8 +80,7 @@ func TestEncodeObject(t *testing.T) {
 	}
 }
 
-// TestRoundTrip proves that what Encode writes is what encoding/json reads, and
-// that Decode reads it as well.
+// TestRoundTrip: encoding/json and Decode both read what Encode writes.
 func TestRoundTrip(t *testing.T) {
 	objs := map[string]any{
 		"Deployment": deployment(),

@@ -16,13 +16,13 @@ import (
 
 var noon = time.Date(2026, time.November, 26, 12, 0, 0, 0, time.UTC)
 
-// canaries first, then half of all others, after half an hour.
+// canariesFirst has a wave of canaries, and half an hour later one of half of all other claims.
 var canariesFirst = []Wave{
 	{Name: "canaries", Namespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}, Pause: "30m"},
 	{Name: "first", Percent: new(50)},
 }
 
-// labelsOf namespaces: those of canaries have the label.
+// labelsOf returns the labels of a namespace: canaries are in namespace canary.
 func labelsOf(namespace string) map[string]string {
 	if namespace == "canary" {
 		return map[string]string{"stage": "canary"}
@@ -30,7 +30,7 @@ func labelsOf(namespace string) map[string]string {
 	return nil
 }
 
-// web is a WebApp that is ready by release v1.
+// web returns a WebApp that is ready with release v1.
 func web(namespace, name string, change ...func(*Claim)) Claim {
 	c := Claim{
 		Kind: "WebApp", Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name), Release: "v1",
@@ -54,7 +54,7 @@ func edited(c *Claim) { c.Generation = 2 }
 
 func aside(c *Claim) { c.IsAside = true }
 
-// marked so many minutes ago.
+// marked marks a claim that many minutes before noon.
 func marked(m Mark, ago int) func(*Claim) {
 	return func(c *Claim) { c.Wave, c.Mark, c.Since = "v2", m, noon.Add(-time.Duration(ago)*time.Minute) }
 }
@@ -260,7 +260,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecidePace: not all claims of a large wave are admitted together.
+// TestDecidePace: the claims of a large wave are not all admitted at once.
 func TestDecidePace(t *testing.T) {
 	var claims []Claim
 	for i := range 300 {
@@ -272,7 +272,7 @@ func TestDecidePace(t *testing.T) {
 	}
 	now, minutes := noon, 0
 	for ; minutes < 60; minutes++ {
-		for range 5 { // It is decided with each change of a claim.
+		for range 5 { // Decide is called with each change of a claim.
 			p := Decide([]Wave{{Name: "all"}}, "v2", claims, labelsOf, now)
 			for _, m := range p.Marks {
 				i := slices.IndexFunc(claims, func(c Claim) bool { return c.UID == m.UID })
@@ -317,17 +317,19 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// fleet is a cluster of claims, which Crossplane composes now and then, and at once those that were
-// annotated. Their pods are replaced over some minutes, in which they are not ready.
+// fleet simulates the claims of a cluster. Crossplane composes claims from time to time, and those
+// that were annotated at once. Their pods are replaced over some minutes, in which they are not
+// ready.
 type fleet struct {
 	claims []Claim
-	ready  []int // in how many minutes it is, if the release does not break it
+	ready  []int // minutes until each claim is ready, if the release does not break it
 
 	release string
 	breaks  types.UID
 	now     time.Time
 
-	// admitted are the claims whose wave has begun, by UID. All of them were well before any release.
+	// admitted are the UIDs of the claims whose wave has begun. All were healthy before any
+	// release.
 	admitted []types.UID
 }
 
@@ -335,7 +337,7 @@ func (f *fleet) index(uid types.UID) int {
 	return slices.IndexFunc(f.claims, func(c Claim) bool { return c.UID == uid })
 }
 
-// step has a minute pass.
+// step simulates one minute.
 func (f *fleet) step(t *rapid.T, p Progress) {
 	for _, m := range p.Marks {
 		c := &f.claims[f.index(m.UID)]
@@ -369,8 +371,8 @@ func (f *fleet) step(t *rapid.T, p Progress) {
 	f.now = f.now.Add(time.Minute)
 }
 
-// TestPropertyWaves: whatever the waves, and whichever releases follow each other, a release that breaks
-// a claim which was well reaches no claim of a later wave; one that breaks none reaches all claims.
+// TestPropertyWaves: whatever the waves and the sequence of releases, a release that breaks a
+// healthy claim reaches no claim of a later wave, and one that breaks none reaches all claims.
 func TestPropertyWaves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var list []Wave

@@ -39,13 +39,13 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestDefaultDatabase: what a database does not say is filled in, also within
-// what it says in part.
+// TestDefaultDatabase: fields that a DatabaseCluster does not set have defaults, also within
+// objects that it sets in part.
 func TestDefaultDatabase(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		claim  *unstructured.Unstructured
-		want   map[string]any // beside size, version and storageSize
+		want   map[string]any // without size, version and storageSize
 	}{
 		"Nothing": {
 			reason: "Connections are encrypted, and synchronous replication is a quorum's where there is any.",

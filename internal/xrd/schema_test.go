@@ -13,7 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/xrd"
 )
 
-// The manifests that people bring along, as they are.
+// Manifests as users have them.
 const (
 	productionStore = `
 apiVersion: platform.example.com/v1
@@ -59,7 +59,7 @@ spec:
 `
 )
 
-// schemas are compiled once: it is the slowest part of these tests.
+// schemas are compiled only once, since that is the slowest part of these tests.
 var schemas = func() xrd.Schemas {
 	s, err := xrd.Load(apis.Definitions)
 	if err != nil {
@@ -74,7 +74,7 @@ func parse(t testing.TB, manifest string) *unstructured.Unstructured {
 	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
 		t.Fatalf("cannot parse manifest: %v", err)
 	}
-	// YAML knows no integers; the API server's decoder does.
+	// YAML has no integers, and the decoder of the API server does.
 	b, err := u.MarshalJSON()
 	if err != nil {
 		t.Fatalf("cannot encode manifest: %v", err)
@@ -85,7 +85,7 @@ func parse(t testing.TB, manifest string) *unstructured.Unstructured {
 	return u
 }
 
-// A change of a claim. The path is like spec.cronJobs; a nil value removes it.
+// change is a change of a claim. The path is like spec.cronJobs, and a nil value removes the field.
 type change struct {
 	path  string
 	value any
@@ -118,7 +118,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// volume at a path, from sources that are there but empty.
+// volume returns a volume at a path, with empty sources.
 func volume(path string, sources ...string) []any {
 	v := map[string]any{"name": "data", "mountPath": path}
 	for _, s := range sources {
@@ -130,7 +130,7 @@ func volume(path string, sources ...string) []any {
 	return []any{v}
 }
 
-// everyField of a WebApp is in the example that shows them.
+// everyField returns the example that sets every field of a WebApp.
 func everyField(t testing.TB) *unstructured.Unstructured {
 	t.Helper()
 	b, err := os.ReadFile("../../examples/webapp/full.yaml")

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// quantity draws a quantity above zero as people write them: with binary,
-// decimal or no unit, with a fraction, with an exponent.
+// quantity draws a positive quantity as users write it: with a binary, a decimal or no unit, with a
+// fraction, with an exponent.
 func quantity() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		whole := rapid.IntRange(1, 9999).Draw(t, "whole")

@@ -11,8 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/xrd"
 )
 
-// schedule is the pattern of cron expressions, which only the definition
-// spells out.
+// schedule returns the pattern of cron expressions, which only the definition contains.
 func schedule(t testing.TB) string {
 	t.Helper()
 	var invalid *xrd.InvalidError

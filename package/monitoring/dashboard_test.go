@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// dashboard is what we read of Grafana's.
+// dashboard is the part of a Grafana dashboard that the tests read.
 type dashboard struct {
 	UID        string  `json:"uid"`
 	Title      string  `json:"title"`
@@ -74,7 +74,7 @@ func queries(d dashboard) []query {
 
 var labelValues = regexp.MustCompile(`^label_values\((.+), *(\w+)\)$`)
 
-// TestDashboards: they can be imported anywhere, and ask only for what exists.
+// TestDashboards: dashboards can be imported anywhere, and query only metrics that exist.
 func TestDashboards(t *testing.T) {
 	metrics, uids := known(t), map[string]string{}
 	for _, f := range dashboardFiles {

@@ -1,7 +1,6 @@
-// Package monitoring checks the alerts and the dashboards for what Storeplane runs
-// and for Storeplane itself: that they name only metrics that somebody exports,
-// that each alert says what to do, and, where promtool is to be had, that each
-// fires when it should.
+// Package monitoring checks the alerts and dashboards for what Storeplane runs and for Storeplane
+// itself: that they use only metrics that are exported, that each alert links to documentation,
+// and, if promtool is installed, that each alert fires when it should.
 package monitoring
 
 import (
@@ -18,12 +17,12 @@ const metricsFile = "metrics.yaml"
 
 // ruleSet is a file of alerts about one kind.
 type ruleSet struct {
-	// kind that the names of the alerts start with.
+	// kind is the prefix of the names of the alerts.
 	kind string
 
 	file, tests string
 
-	// page that says what to do about each alert.
+	// page documents what to do about each alert.
 	page string
 }
 
@@ -38,10 +37,10 @@ var ruleSets = []ruleSet{
 type dashboardFile struct {
 	file string
 
-	// variables that are chosen one after the other, with their types.
+	// variables are chosen one after the other, and have their types after their names.
 	variables []string
 
-	// narrowed to is what each query asks for, so that it shows nothing else.
+	// narrowed are the selections that each query must contain, so that it shows nothing else.
 	narrowed []string
 }
 
@@ -55,7 +54,7 @@ const (
 	pagesURL = "https://github.com/storeplane/storeplane/blob/main/docs/"
 )
 
-// prometheusRule is what we write of monitoring.coreos.com/v1 PrometheusRule.
+// prometheusRule is the part of a PrometheusRule of monitoring.coreos.com/v1 that Storeplane sets.
 type prometheusRule struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -63,7 +62,7 @@ type prometheusRule struct {
 	Spec       ruleGroups     `json:"spec"`
 }
 
-// ruleGroups is also what Prometheus itself reads.
+// ruleGroups is also the format that Prometheus itself reads.
 type ruleGroups struct {
 	Groups []ruleGroup `json:"groups"`
 }
@@ -82,7 +81,7 @@ type rule struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// testFile is what we read of promtool's tests.
+// testFile is the part of promtool's tests that these tests read.
 type testFile struct {
 	Tests []struct {
 		Name  string `json:"name"`
@@ -112,7 +111,7 @@ func alerts(g ruleGroups) []rule {
 	return out
 }
 
-// known metrics by the one who exports them.
+// known returns the listed metrics with their exporters.
 func known(t *testing.T) map[string]string {
 	t.Helper()
 	var sources []struct {
@@ -141,8 +140,8 @@ var (
 	words    = []string{"and", "or", "unless", "bool", "offset", "inf", "nan"}
 )
 
-// metricsOf an expression: the names that are left when all that is no metric
-// has been taken out of it.
+// metricsOf returns the names of the metrics in an expression: all names, after everything else is
+// removed.
 func metricsOf(expr string) []string {
 	for _, r := range []*regexp.Regexp{literals, ranges, clauses, matchers} {
 		expr = r.ReplaceAllString(expr, " ")

@@ -11,25 +11,25 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// promtool's path. It comes with Prometheus; make test takes it out of Debian's
-// package where there is none.
+// promtool returns the path of promtool, which is part of Prometheus. make test gets it from
+// Debian's package if it is not installed.
 func promtool(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("promtool")
 	if err != nil {
-		// That every alert has series, and names only known metrics, is tested
-		// without it.
+		// Other tests check without promtool that every alert has test series and uses only known
+		// metrics.
 		t.Skip("promtool is not on the PATH, so the rules are not tried on series: hack/promtool.sh says where it is, on Debian")
 	}
 	return path
 }
 
-// TestFires tries the rules on the series of tests/.
+// TestFires: the rules pass promtool's tests in tests/.
 func TestFires(t *testing.T) {
 	tool := promtool(t)
 	for _, set := range ruleSets {
 		dir := t.TempDir()
-		// promtool knows nothing of Kubernetes: it wants the groups alone.
+		// promtool does not read the Kubernetes object, but only its groups.
 		write(t, filepath.Join(dir, "rules.yaml"), readRules(t, set))
 		files, err := filepath.Glob(set.tests)
 		if err != nil || len(files) == 0 {
@@ -53,8 +53,8 @@ func TestFires(t *testing.T) {
 	}
 }
 
-// TestSyntax has Prometheus' own parser read all expressions, the dashboards'
-// as if they were rules.
+// TestSyntax: the parser of Prometheus accepts all expressions, also those of the dashboards, which
+// are checked as rules.
 func TestSyntax(t *testing.T) {
 	tool, file := promtool(t), filepath.Join(t.TempDir(), "rules.yaml")
 

@@ -14,7 +14,7 @@ var (
 	unlinked = regexp.MustCompile(`[^a-z0-9 -]`)
 )
 
-// anchors of a page's headings, as GitHub makes them.
+// anchors returns the anchors of a page's headings, as GitHub generates them.
 func anchors(t *testing.T, page string) []string {
 	t.Helper()
 	b, err := os.ReadFile(pages + page)
@@ -29,8 +29,8 @@ func anchors(t *testing.T, page string) []string {
 	return out
 }
 
-// TestAlerts: each alert names metrics that exist, how bad it is, and a place
-// in the documentation that says what to do.
+// TestAlerts: each alert uses metrics that exist, has a severity, and links to a heading of the
+// documentation about what to do.
 func TestAlerts(t *testing.T) {
 	metrics := known(t)
 	for _, set := range ruleSets {
@@ -71,7 +71,7 @@ func checkAlert(t *testing.T, set ruleSet, r rule, metrics map[string]string, pl
 	}
 }
 
-// TestAlertsTested: each alert is seen to fire and seen to stay silent.
+// TestAlertsTested: each alert has a test in which it fires and one in which it does not.
 func TestAlertsTested(t *testing.T) {
 	for _, set := range ruleSets {
 		t.Run(set.kind, func(t *testing.T) {
@@ -93,7 +93,8 @@ func TestAlertsTested(t *testing.T) {
 	}
 }
 
-// tested alerts: those that are seen to fire, and those that are not.
+// tested returns the alerts with a test in which they fire, and those with one in which they do
+// not.
 func tested(t *testing.T, set ruleSet) (fires, silent map[string]bool) {
 	t.Helper()
 	files, err := filepath.Glob(set.tests)

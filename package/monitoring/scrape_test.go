@@ -21,7 +21,7 @@ const (
 	scrapeFile     = "scrape.example.yaml"
 )
 
-// podMonitors of the platform itself.
+// podMonitors returns the PodMonitors of the platform itself.
 func podMonitors(t *testing.T) []monitoringv1.PodMonitor {
 	t.Helper()
 	b, err := os.ReadFile(podMonitorFile)
@@ -39,7 +39,8 @@ func podMonitors(t *testing.T) []monitoringv1.PodMonitor {
 	return out
 }
 
-// scraped is what decides which pods a job scrapes, and whose labels win.
+// scraped is what selects the pods that a job scrapes, and whether their own labels take
+// precedence.
 type scraped struct {
 	Label, Value, Port string
 	HonorLabels        bool
@@ -47,8 +48,8 @@ type scraped struct {
 
 var asked = regexp.MustCompile(`job=~?"([^"]+)"`)
 
-// TestPodMonitors: the operator scrapes the same as a plain Prometheus does, under
-// the names of jobs that the rules ask for.
+// TestPodMonitors: the Prometheus operator scrapes the same as a plain Prometheus does, with the
+// job names that the rules use.
 func TestPodMonitors(t *testing.T) {
 	got := map[string]scraped{}
 	for _, pm := range podMonitors(t) {
@@ -91,7 +92,7 @@ func TestPodMonitors(t *testing.T) {
 	}
 }
 
-// pods as Kubernetes' service discovery tells of them: one for each port.
+// pods are targets as Prometheus' Kubernetes service discovery reports them, one for each port.
 const pods = `
 - {targets: ["10.0.0.1:8080"], labels: {namespace: crossplane-system, pod_name: function-0, pod_container_port_name: metrics, pod_label_pkg_crossplane_io_function: storeplane-function-storeplane}}
 - {targets: ["10.0.0.1:9443"], labels: {namespace: crossplane-system, pod_name: function-0, pod_container_port_name: grpc, pod_label_pkg_crossplane_io_function: storeplane-function-storeplane}}
@@ -108,8 +109,8 @@ const pods = `
 - {targets: ["10.0.0.7:9187"], labels: {namespace: shop, pod_name: somebody-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_instance: somebody}}
 `
 
-// TestScrape has Prometheus itself say which of these pods it would scrape. Not
-// every build of it can ask Kubernetes, so the pods are read from a file.
+// TestScrape: Prometheus itself reports which of these pods it would scrape. Not every build of it
+// supports Kubernetes service discovery, so the pods are read from a file.
 func TestScrape(t *testing.T) {
 	t.Parallel()
 	tool, dir := promtool(t), t.TempDir()
@@ -151,7 +152,7 @@ func TestScrape(t *testing.T) {
 		"storeplane-function": {{"instance": "10.0.0.1:8080", "namespace": "crossplane-system", "pod": "function-0"}},
 		"storeplane-provider": {{"instance": "10.0.0.4:8080", "namespace": "crossplane-system", "pod": "provider-0"}},
 		"crossplane":          {{"instance": "10.0.0.5:8080", "namespace": "crossplane-system", "pod": "crossplane-0"}},
-		// Patroni has TLS.
+		// Patroni serves TLS.
 		"storeplane-databasecluster": {{
 			"instance": "10.0.0.6:8008", "namespace": "shop", "pod": "orders-postgresql-0", "endpoint": "patroni", "databasecluster": "orders", "__scheme__": "https",
 		}, {
@@ -177,7 +178,7 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-// discovered targets of a job, by the labels that they end up with.
+// discovered returns the targets of a job with their final labels.
 func discovered(t *testing.T, tool, config, job string) []map[string]string {
 	t.Helper()
 	b, err := exec.CommandContext(t.Context(), tool, "check", "service-discovery", "--timeout=5s", config, job).Output()

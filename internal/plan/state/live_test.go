@@ -28,11 +28,11 @@ import (
 
 var webApp = schema.GroupVersionKind{Group: "apps.example.com", Version: "v1", Kind: "WebApp"}
 
-// reviewer may read claims and ConfigMaps, and no Secrets.
+// reviewer is a user who may read claims and ConfigMaps, and no Secrets.
 const reviewer = "reviewer"
 
-// TestLive reads a claim as a user who may read everything, as one who may not
-// read its Secret, and as one who may read nothing.
+// TestLive: the objects of a claim, as a user who may read everything reads them, one who may not
+// read its Secret, and one who may read nothing.
 func TestLive(t *testing.T) {
 	p := planetest.Start(t, false)
 	admin := p.Config(plane.Admin)
@@ -102,8 +102,8 @@ func TestLive(t *testing.T) {
 	t.Run("Explain", func(t *testing.T) { explains(t, c, as(reviewer), as("nobody"), claim) })
 }
 
-// fill the cluster with a WebApp whose references name a ConfigMap, a Secret, a Service that was
-// deleted, and a ConfigMap that is not the WebApp's.
+// fill creates a WebApp that refers to a ConfigMap, a Secret, a deleted Service, and a ConfigMap
+// that does not belong to the WebApp.
 func fill(t *testing.T, c client.Client) {
 	t.Helper()
 	ref := func(kind, name string) any {
@@ -165,7 +165,7 @@ func fetches(t *testing.T, config *rest.Config) {
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			for range 2 { // The second time from memory.
+			for range 2 { // The second time from the cache.
 				got, err := l.Fetch(context.Background(), tc.selector)
 				if err != nil {
 					t.Fatal(err)
@@ -183,8 +183,8 @@ func fetches(t *testing.T, config *rest.Config) {
 	}
 }
 
-// exports a claim and what it composes, and none of its Secrets: what is read of that knows
-// that they are hidden.
+// exports checks that Export returns a claim and its composed objects without Secrets, and that a
+// state of those reports that Secrets are hidden.
 func exports(t *testing.T, config *rest.Config) {
 	t.Helper()
 	l, err := state.NewLive(config)
@@ -208,8 +208,8 @@ func exports(t *testing.T, config *rest.Config) {
 	}
 }
 
-// explains a claim that nothing has taken up to a user who may read nothing but it: what may not
-// be read is said, and is no error.
+// explains checks the explanation of a claim that was never reconciled, for a user who may read
+// nothing else: what cannot be read is listed as unknown, and is no error.
 func explains(t *testing.T, c client.Client, config, nobody *rest.Config, claim plan.Object) {
 	t.Helper()
 	l, err := state.NewLive(config)
@@ -258,8 +258,8 @@ func explains(t *testing.T, c client.Client, config, nobody *rest.Config, claim 
 	}
 }
 
-// dryRuns tries objects out: nothing is stored, and what the API server refuses is
-// told from what the user may not do.
+// dryRuns checks that a dry run stores nothing, and that what the API server refuses is
+// distinguished from what the user is not permitted to do.
 func dryRuns(t *testing.T, c client.Client, admin, config *rest.Config) {
 	t.Helper()
 	service := func(spec map[string]any) *unstructured.Unstructured {
