@@ -147,8 +147,11 @@ func (c *cluster) crossplaneServes(ctx context.Context) error {
 			} `json:"ports"`
 		} `json:"spec"`
 	}
-	if err := json.Unmarshal(b, &service); err != nil || len(service.Spec.Ports) == 0 {
-		return fmt.Errorf("cannot read the service of Crossplane's webhooks: %w", err)
+	if err := json.Unmarshal(b, &service); err != nil {
+		return fmt.Errorf("cannot read the Service of Crossplane's webhooks: %w", err)
+	}
+	if len(service.Spec.Ports) == 0 {
+		return errors.New("cannot use the Service of Crossplane's webhooks: it has no ports")
 	}
 	address := net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(service.Spec.Ports[0].Port))
 	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", address)
@@ -183,8 +186,11 @@ func (c *cluster) crossplaneSource(ctx context.Context) (string, error) {
 	var module struct {
 		Dir string `json:"Dir"`
 	}
-	if err := json.Unmarshal([]byte(out), &module); err != nil || module.Dir == "" {
+	if err := json.Unmarshal([]byte(out), &module); err != nil {
 		return "", fmt.Errorf("cannot find the folder of Crossplane's module in %q: %w", out, err)
+	}
+	if module.Dir == "" {
+		return "", fmt.Errorf("cannot find the folder of Crossplane's module: %q names none", out)
 	}
 	return module.Dir, nil
 }

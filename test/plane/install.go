@@ -28,8 +28,11 @@ const account = "system:serviceaccount:crossplane-system:storeplane-provider"
 // those that Crossplane grants each provider.
 func Install(ctx context.Context, c client.Client, root string) error {
 	files, err := filepath.Glob(filepath.Join(root, "package/provider/crds/*.yaml"))
-	if err != nil || len(files) == 0 {
+	if err != nil {
 		return fmt.Errorf("cannot find the definitions in %s: %w", root, err)
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("cannot find the definitions in %s: there are none", root)
 	}
 	for _, f := range append(files, filepath.Join(root, "package/install/provider-clusterrole.yaml")) {
 		if err := Apply(ctx, c, f); err != nil {

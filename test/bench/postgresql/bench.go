@@ -88,8 +88,11 @@ func start(ctx context.Context, c *harness.Cluster, args *cli) (*bench, error) {
 // password returns the password of the claim's user.
 func (b *bench) password() (string, error) {
 	raw, err := base64.StdEncoding.DecodeString(harness.Field(b.world.Get("Secret", claimName+"-connection"), "data", "password"))
-	if err != nil || len(raw) == 0 {
+	if err != nil {
 		return "", fmt.Errorf("cannot read the password of Secret %s-connection: %w", claimName, err)
+	}
+	if len(raw) == 0 {
+		return "", fmt.Errorf("cannot read the password of Secret %s-connection: it has none", claimName)
 	}
 	return string(raw), nil
 }

@@ -61,7 +61,7 @@ func namesCauses(ctx context.Context, n notes) error {
 		}
 		n.Addf("%s after %.1fs", c.Name, named.Sub(reported).Seconds())
 		if took := named.Sub(reported); took > namedWithin {
-			errs = append(errs, fmt.Errorf("WebApp %s named its cause %s after it was reported, want %s", c.Name, took, named))
+			errs = append(errs, fmt.Errorf("WebApp %s named its cause %s after it was reported, want %s", c.Name, took, namedWithin))
 		}
 	}
 	// Delete them, because failing pods use CPU too.

@@ -28,7 +28,7 @@ func (g *ground) look(ctx context.Context) (*seen, error) {
 		if workload == "" {
 			continue
 		}
-		began := harness.Field(p, "status", "containerStatuses")
+		var began string
 		if strings.HasPrefix(workload, "StatefulSet") && p.GetLabels()["app.kubernetes.io/component"] == "postgresql" {
 			// A PostgreSQL server may restart without its container.
 			var err error

@@ -156,7 +156,10 @@ func restore(ctx context.Context, was *unstructured.Unstructured) error {
 		_, err := cluster.Patch(ctx, "EnvironmentConfig", "", settings, harness.Patch{"data": nil})
 		return err
 	}
-	policy, _, _ := unstructured.NestedFieldCopy(was.Object, "data", "policy")
+	policy, _, _ := unstructured.NestedMap(was.Object, "data", "policy")
+	if policy != nil && policy["approvedRegistries"] == nil {
+		policy["approvedRegistries"] = nil // A merge patch removes what is null.
+	}
 	_, err := cluster.Patch(ctx, "EnvironmentConfig", "", settings, harness.Patch{"data": harness.Patch{"policy": policy}})
 	return err
 }

@@ -20,7 +20,7 @@ func (d *database) losesDisk(ctx context.Context, _ notes, _ *rand.Rand) error {
 	primary := d.primary()
 	path, err := cluster.VolumePath(ctx, d.namespace, "data-"+primary.GetName())
 	if err != nil {
-		return err
+		return unlessNode(err)
 	}
 	free, err := harness.Fill(path)
 	if err != nil {
