@@ -58,7 +58,12 @@ func IsFatal(rsp *fnv1.RunFunctionResponse) bool {
 
 // call calls the function for a claim with its observed objects.
 func (p *play) call(ctx context.Context, claim *object) (*fnv1.RunFunctionResponse, error) {
-	req, err := p.request(ctx, claim)
+	claim.read = &inputs{own: p.world.own(claim), required: map[string]required{}}
+	fetch := func(name string, sel *fnv1.ResourceSelector) (*fnv1.Resources, error) {
+		claim.read.required[name] = required{selector: sel, selected: p.world.selected(sel)}
+		return p.fetch(ctx, name, sel)
+	}
+	req, err := p.request(claim, fetch)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +71,10 @@ func (p *play) call(ctx context.Context, claim *object) (*fnv1.RunFunctionRespon
 	if !p.Unchecked {
 		function = copying{function}
 	}
-	return call(ctx, function, req, func(name string, sel *fnv1.ResourceSelector) (*fnv1.Resources, error) { return p.fetch(ctx, name, sel) })
+	return call(ctx, function, req, fetch)
 }
 
-func (p *play) request(ctx context.Context, claim *object) (*fnv1.RunFunctionRequest, error) {
+func (p *play) request(claim *object, fetch func(string, *fnv1.ResourceSelector) (*fnv1.Resources, error)) (*fnv1.RunFunctionRequest, error) {
 	xr, err := toStruct(claim.live)
 	if err != nil {
 		return nil, err
@@ -95,7 +100,7 @@ func (p *play) request(ctx context.Context, claim *object) (*fnv1.RunFunctionReq
 		req.Observed.Resources[o.component] = &fnv1.Resource{Resource: s}
 	}
 	for name, sel := range p.Bootstrap {
-		if req.RequiredResources[name], err = p.fetch(ctx, name, sel); err != nil {
+		if req.RequiredResources[name], err = fetch(name, sel); err != nil {
 			return nil, fmt.Errorf("cannot fetch required resource %s: %w", name, err)
 		}
 	}

@@ -67,6 +67,7 @@ func (w *world) seed(owner *object, all []*unstructured.Unstructured) error {
 			return fmt.Errorf("cannot read %s/%s: %w", u.GetKind(), u.GetName(), err)
 		}
 		o := &object{owner: owner, component: component, rendered: was, live: u.DeepCopy(), seeded: true, existed: true}
+		o.note()
 		w.objects = append(w.objects, o)
 		if err := w.seed(o, all); err != nil {
 			return err

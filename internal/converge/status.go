@@ -59,6 +59,7 @@ func (p *play) setStatus(claim *object, rsp *fnv1.RunFunctionResponse) error {
 		}
 	}
 	claim.live = next
+	claim.note()
 	p.written(next)
 	return nil
 }

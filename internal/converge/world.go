@@ -39,6 +39,13 @@ type object struct {
 	// seeded is true for a composed object that the cluster had before, and existed for a claim
 	// that it had.
 	seeded, existed bool
+
+	// noted is a copy of live, of when the object was noted last, and version the number of its
+	// changes that were noted.
+	noted   map[string]any
+	version int
+	// read is what the last reconciliation of a claim has read. nil for other objects.
+	read *inputs
 }
 
 func (o *object) ref() Ref { return Ref{Kind: o.live.GetKind(), Name: o.live.GetName()} }
@@ -60,6 +67,7 @@ func newWorld(others []*unstructured.Unstructured) *world {
 func (w *world) create(u *unstructured.Unstructured) *object {
 	o := &object{live: u.DeepCopy(), rendered: u.DeepCopy()}
 	stamp(o.live)
+	o.note()
 	w.objects = append(w.objects, o)
 	return o
 }
@@ -115,6 +123,7 @@ func (w *world) apply(owner *object, component string, rendered *unstructured.Un
 	if o == nil {
 		o = &object{owner: owner, component: component, rendered: rendered, live: complete(rendered.DeepCopy())}
 		stamp(o.live)
+		o.note()
 		w.objects = append(w.objects, o)
 		return appeared, o, nil
 	}
@@ -135,6 +144,7 @@ func (w *world) apply(owner *object, component string, rendered *unstructured.Un
 		what = changed
 	}
 	o.live, o.rendered = merged, rendered
+	o.note()
 	return what, o, nil
 }
 
