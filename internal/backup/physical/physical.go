@@ -71,7 +71,12 @@ func run(ctx context.Context, task backup.Task, p places, log io.Writer, now fun
 	}
 	report.Finished = now().UTC()
 	if err != nil {
-		report.Failure = &backup.Failure{Reason: reasonOf(err), Message: err.Error()}
+		reason := reasonOf(err)
+		if ctx.Err() != nil {
+			// Whatever failed may have failed because of that.
+			reason = backup.Interrupted
+		}
+		report.Failure = &backup.Failure{Reason: reason, Message: err.Error()}
 	}
 	return report
 }

@@ -103,9 +103,15 @@ func (c *cluster) run(program string, args ...string) {
 // start starts PostgreSQL.
 func (c *cluster) start() {
 	c.t.Helper()
+	c.startWith("")
+}
+
+// startWith starts PostgreSQL with more options on its command line.
+func (c *cluster) startWith(options string) {
+	c.t.Helper()
 	archive := fmt.Sprintf("env %s pgbackrest --config=%s --stanza=%s --pg1-path=%s archive-push %%p", strings.Join(c.tool.Env, " "), c.path("conf"), c.stanza, c.path("data"))
 	c.run("pg_ctl", "-D", c.path("data"), "-w", "-l", c.path("log"), "-o", fmt.Sprintf(
-		"-c listen_addresses= -c unix_socket_directories=%s -c archive_mode=on -c archive_command='%s'", c.path("s"), archive), "start")
+		"-c listen_addresses= -c unix_socket_directories=%s -c archive_mode=on -c archive_command='%s' %s", c.path("s"), archive, options), "start")
 }
 
 func (c *cluster) must(out []byte, err error) {
@@ -121,7 +127,12 @@ func (c *cluster) connect(ctx context.Context, database string) (*pgx.Conn, erro
 
 func (c *cluster) exec(sql string) {
 	c.t.Helper()
-	conn, err := c.connect(c.t.Context(), "postgres")
+	c.execIn("postgres", sql)
+}
+
+func (c *cluster) execIn(database, sql string) {
+	c.t.Helper()
+	conn, err := c.connect(c.t.Context(), database)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -124,10 +125,11 @@ func (j *job) tryOut(ctx context.Context, set pgbackrest.Set) error {
 var own = []string{"postgres", "template0", "template1"}
 
 func (j *job) examine(ctx context.Context, connect recovery.Connect) error {
-	if err := j.amcheck(ctx); err != nil {
+	if err := j.amcheck(ctx, connect); err != nil {
 		return err
 	}
-	databases, err := list(ctx, connect, "postgres", "SELECT datname::text FROM pg_catalog.pg_database WHERE datallowconn ORDER BY 1")
+	// A database with that limit has lost files: DROP DATABASE was interrupted.
+	databases, err := list(ctx, connect, "postgres", "SELECT datname::text FROM pg_catalog.pg_database WHERE datallowconn AND datconnlimit <> -2 ORDER BY 1")
 	if err != nil {
 		return judge(backup.BackupCorrupt, "cannot list the restored databases", err)
 	}
@@ -145,14 +147,19 @@ func (j *job) examine(ctx context.Context, connect recovery.Connect) error {
 }
 
 // amcheck verifies the structure of all tables and indexes with pg_amcheck.
-func (j *job) amcheck(ctx context.Context) error {
+func (j *job) amcheck(ctx context.Context, connect recovery.Connect) error {
 	const damaged = 2
 	program, err := exec.LookPath("pg_amcheck")
 	if err != nil {
 		// PostgreSQL has pg_amcheck since 14.
 		return nil //nolint:nilerr // without it, all rows are read all the same
 	}
+	options, err := list(ctx, connect, "postgres", "SELECT '-c ' || name || '=0' FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'")
+	if err != nil {
+		return judge(backup.BackupCorrupt, "cannot check tables and indexes", err)
+	}
 	cmd := exec.CommandContext(ctx, program, "--host="+j.places.server(), "--username=postgres", "--all", "--install-missing=pg_catalog", "--no-password") //nolint:gosec // the program chooses the folder
+	cmd.Env = append(os.Environ(), "PGOPTIONS="+strings.Join(append(options, recovery.Options), " "))
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
@@ -161,8 +168,8 @@ func (j *job) amcheck(ctx context.Context) error {
 		return fmt.Errorf("cannot check tables and indexes: %w", context.Cause(ctx))
 	}
 	exit := &exec.ExitError{}
-	// The checks also fail if the server is gone or has no memory.
-	lost := engine.Contains(string(out), "server closed the connection", "connection to server", "out of memory", "No space left on device")
+	// The checks also fail if the server is gone or has no memory, or if it ends them.
+	lost := engine.Contains(string(out), "server closed the connection", "connection to server", "out of memory", "No space left on device", "canceling statement")
 	if lost || !errors.As(err, &exit) || exit.ExitCode() != damaged {
 		return fail(backup.ToolFailed, fmt.Errorf("cannot check tables and indexes: pg_amcheck says: %s", text.Line(string(out), 600)))
 	}

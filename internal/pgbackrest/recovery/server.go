@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // pollPeriod is the time between two checks whether PostgreSQL has recovered.
@@ -59,7 +60,7 @@ func start(dataDir, workDir string, log io.Writer, env []string, parameters ...s
 	if err := os.WriteFile(hba, []byte("local all all trust\n"), 0o600); err != nil {
 		return nil, fmt.Errorf("cannot write the configuration of the recovery: %w", err)
 	}
-	if err := os.WriteFile(config, []byte(settings(dataDir, workDir, hba, limits)), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(settings(dataDir, workDir, hba)), 0o600); err != nil {
 		return nil, fmt.Errorf("cannot write the configuration of the recovery: %w", err)
 	}
 	program, err := exec.LookPath("postgres")
@@ -69,6 +70,9 @@ func start(dataDir, workDir string, log io.Writer, env []string, parameters ...s
 	// Parameters on the command line take precedence over postgresql.auto.conf, which is part of
 	// the data.
 	args := []string{"-D", dataDir, "-c", "config_file=" + config}
+	for _, name := range controlNames {
+		args = append(args, "-c", name.parameter+"="+limits[name.parameter])
+	}
 	for _, o := range append(overrides(workDir), parameters...) {
 		args = append(args, "-c", o)
 	}
@@ -90,25 +94,37 @@ func start(dataDir, workDir string, log io.Writer, env []string, parameters ...s
 	return s, nil
 }
 
-// At returns the Connect for the server of a recovery with that WorkDir.
+// Options are options of a connection (PGOPTIONS) that take precedence over what ALTER DATABASE and
+// ALTER ROLE have set: the settings of applications, which would end long queries of the recovery
+// or refuse its changes.
+const Options = "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0 -c default_transaction_read_only=off"
+
+// At returns the Connect for the server of a recovery with that WorkDir. Its connections have
+// Options.
 func At(workDir string) Connect {
 	return func(ctx context.Context, database string) (*pgx.Conn, error) {
 		u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: url.Values{
 			"host": {workDir}, "user": {"postgres"}, "sslmode": {"disable"}, "connect_timeout": {"5"},
 		}.Encode()}
-		return pgx.Connect(ctx, u.String())
+		config, err := pgx.ParseConfig(u.String())
+		if err != nil {
+			return nil, fmt.Errorf("cannot connect to database %s: %w", database, err)
+		}
+		config.RuntimeParams["options"] = Options
+		config.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+			// PostgreSQL has this parameter since 17.
+			return c.Exec(ctx, "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'").Close()
+		}
+		return pgx.ConnectConfig(ctx, config)
 	}
 }
 
-func settings(dataDir, workDir, hba string, limits map[string]string) string {
+func settings(dataDir, workDir, hba string) string {
 	var b strings.Builder
 	set := func(name, value string) { fmt.Fprintf(&b, "%s = '%s'\n", name, strings.ReplaceAll(value, "'", "''")) }
 	set("data_directory", dataDir)
 	set("hba_file", hba)
 	set("ident_file", filepath.Join(workDir, "pg_ident.conf"))
-	for _, name := range controlNames {
-		set(name.parameter, limits[name.parameter])
-	}
 	return b.String()
 }
 

@@ -34,7 +34,8 @@ func (s *Server) database() string {
 // Databases returns the databases that are not the server's own. The maintenance database, to
 // which clients connect by default, counts only if it is not empty.
 func (s *Server) Databases(ctx context.Context) ([]string, error) {
-	all, err := s.names(ctx, "SELECT datname FROM pg_database WHERE datallowconn AND NOT datistemplate ORDER BY datname")
+	// A database with that limit has lost files: DROP DATABASE was interrupted.
+	all, err := s.names(ctx, "SELECT datname FROM pg_database WHERE datallowconn AND datconnlimit <> -2 AND NOT datistemplate ORDER BY datname")
 	if err != nil {
 		return nil, err
 	}
