@@ -1,6 +1,7 @@
 package ecommerceplatform
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -18,6 +20,7 @@ import (
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/health"
 )
 
 const (
@@ -209,6 +212,26 @@ func cacheTolerations() []corev1.Toleration {
 		return corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(awayFor))}
 	}
 	return []corev1.Toleration{away(corev1.TaintNodeNotReady), away(corev1.TaintNodeUnreachable)}
+}
+
+// awaitCache reads what keeps the cache's pod from becoming ready.
+func (s *shop) awaitCache(c *compose.Claim) error {
+	live := struct {
+		Status k8sappsv1.DeploymentStatus `json:"status"`
+	}{}
+	if ok, err := c.ReadObserved(cacheServer, &live); err != nil || !ok || !s.hasCache() {
+		return err
+	}
+	s.cacheWaits = build.AwaitDeployment(c, cache, &live.Status, nil)
+	if s.cacheWaits.Lasting {
+		s.podFailure = cmp.Or(s.podFailure, s.cacheWaits.Message)
+	}
+	return nil
+}
+
+// cacheHealth returns the health of the cache's Deployment, with what its pod waits for.
+func (s *shop) cacheHealth(deployment *structpb.Struct) health.Status {
+	return health.Of(deployment).Because(s.cacheWaits.Message)
 }
 
 // cacheServer returns the Deployment of the one Redis. A StatefulSet would not replace a pod before

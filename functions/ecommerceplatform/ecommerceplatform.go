@@ -14,6 +14,7 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/guardrails"
+	"github.com/storeplane/storeplane/internal/health"
 	"github.com/storeplane/storeplane/internal/profile"
 	"github.com/storeplane/storeplane/internal/settings"
 )
@@ -101,8 +102,11 @@ type shop struct {
 	// troubled is the name and the message of the first nested claim that is Degraded, or "".
 	troubled string
 
-	// podFailure is the first failure of a nested claim's pods, or "".
+	// podFailure is the first failure of a nested claim's pods, or of the cache's, or "".
 	podFailure string
+
+	// cacheWaits is what keeps the cache's pod from becoming ready.
+	cacheWaits health.Wait
 }
 
 // Intent returns the intent of EcommercePlatforms, with defaults for settings that the
@@ -166,8 +170,10 @@ func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
 	if err != nil {
 		return err
 	}
-	s.troubled, s.podFailure, err = troubles(c)
-	return err
+	if s.troubled, s.podFailure, err = troubles(c); err != nil {
+		return err
+	}
+	return s.awaitCache(c)
 }
 
 // plan lists the components of a claim.
@@ -185,7 +191,7 @@ func (s *shop) plan() *compose.Plan {
 		add(compose.Component{Name: cacheSA, Part: cache, Object: build.ServiceAccount(s.Scope, cache, cacheApp)})
 		add(compose.Component{Name: cacheSvc, Part: cache, Object: s.cacheService()})
 		add(compose.Component{Name: cachePolicy, Part: cache, Object: s.cachePolicy()})
-		add(compose.Component{Name: cacheServer, Part: cache, Object: s.cacheServer()})
+		add(compose.Component{Name: cacheServer, Part: cache, Object: s.cacheServer(), Health: s.cacheHealth})
 		if s.scraped {
 			add(compose.Component{Name: cacheMonitor, Part: cache, Object: s.cachePodMonitor()})
 		}

@@ -692,3 +692,35 @@ func TestConnectionExists(t *testing.T) {
 		t.Errorf("want 7 references to Secrets, got %d", refs)
 	}
 }
+
+// TestCacheWaiting: the shop names what keeps its cache from becoming ready.
+func TestCacheWaiting(t *testing.T) {
+	const (
+		image = `{apiVersion: v1, kind: Pod, metadata: {name: shop-cache-1, namespace: team, labels: {app.kubernetes.io/instance: store, app.kubernetes.io/component: cache}}, status: {containerStatuses: [{name: redis, image: 'r.example.com/redis:8', state: {waiting: {reason: ErrImagePull, message: 'redis:8: not found'}}}]}}`
+		quota = `{observedGeneration: 2, unavailableReplicas: 1, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: 'pods "shop-cache-5d4-x7" is forbidden: exceeded quota: small, requested: limits.memory=64Mi, used: limits.memory=4, limited: limits.memory=4'}]}`
+	)
+	cases := map[string]struct {
+		status, want string
+		pods         []string
+	}{
+		"Image": {status: `{observedGeneration: 2, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1}`, pods: []string{image}, want: "shop-cache-1: cannot pull image r.example.com/redis:8: not found"},
+		"Quota": {status: quota, want: "cannot create pods: exceeded quota: small, requested: limits.memory=64Mi"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := simulate(t, functionstest.SmallShop)
+			c.Settle()
+			c.SetStatus("cache-server", tc.status)
+			for _, p := range tc.pods {
+				c.Add(p)
+			}
+			c.Reconcile()
+			if want := "Waiting for cache (" + tc.want + ")"; c.Message() != want {
+				t.Errorf("got  %q\nwant %q", c.Message(), want)
+			}
+			if got := functionstest.Get(c.Claim, "status", "podFailure").GetStringValue(); got != tc.want {
+				t.Errorf("podFailure: got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
 // conditionMigration is the type of the condition that reports the state of the
@@ -101,5 +102,5 @@ func migrationWaitsFor(c *compose.Claim, name string) (health.Wait, error) {
 	if job.Status.Succeeded > 0 || running && job.Status.Failed == 0 {
 		return health.Wait{}, nil
 	}
-	return waiting(c, migration, map[string]string{batchv1.JobNameLabel: build.ScopeOf(c).Name(name)}), nil
+	return build.AwaitPods(c, migration, map[string]string{batchv1.JobNameLabel: build.ScopeOf(c).Name(name)}, (*podfailure.Failure).Lift), nil
 }

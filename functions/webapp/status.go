@@ -1,9 +1,6 @@
 package webapp
 
 import (
-	"time"
-
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -76,59 +73,6 @@ func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*s
 	return func(deployment *structpb.Struct) health.Status { return by(deployment).Because(l.waits.Message) }
 }
 
-// progressGrace is how long a rollout may make no progress before its pods are requested.
-// Crossplane watches what is requested, and each pod that starts causes a dozen events.
-const progressGrace = 3 * time.Second
-
-// startWindow is how long after an edit the requested pods are read again every two seconds.
-const startWindow = 15 * time.Second
-
-// waitsFor returns what keeps the pods of a component from becoming ready. Pods are requested only
-// while some are not ready, and not before progressGrace has passed since the last progress, unless
-// the claim's status already reports a pod failure.
-func waitsFor(c *compose.Claim, component string, status *k8sappsv1.DeploymentStatus) health.Wait {
-	for _, cond := range status.Conditions {
-		if cond.Type == k8sappsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue {
-			return health.Wait{Message: podfailure.Uncreated(cond.Message), Lasting: true}
-		}
-	}
-	if status.UnavailableReplicas == 0 && status.ReadyReplicas == status.Replicas && status.UpdatedReplicas == status.Replicas && status.Replicas > 0 {
-		return health.Wait{}
-	}
-	if left := graceLeft(c, status); left > 0 && c.PodFailure() == "" {
-		c.RequeueWithin(left + 500*time.Millisecond)
-		return health.Wait{}
-	}
-	if age, known := c.NotReadyFor(); known && age < startWindow {
-		// A change between this response and the start of Crossplane's watch
-		// on pods causes no event.
-		c.RequeueWithin(2 * time.Second)
-	}
-	return waiting(c, component, build.ScopeOf(c).Selector(component))
-}
-
-// graceLeft returns what is left of a rollout's progressGrace. Nothing is left of it once the
-// rollout has exceeded its deadline, since such a rollout makes no progress.
-func graceLeft(c *compose.Claim, status *k8sappsv1.DeploymentStatus) time.Duration {
-	for _, cond := range status.Conditions {
-		if cond.Type == k8sappsv1.DeploymentProgressing && cond.Status == corev1.ConditionTrue && !c.Now().IsZero() {
-			return progressGrace - c.Now().Sub(cond.LastUpdateTime.Time)
-		}
-	}
-	return 0
-}
-
-// waiting returns what the pods with some labels wait for. They are requested under a name of the
-// component, and Crossplane watches what is requested.
-func waiting(c *compose.Claim, component string, labels map[string]string) health.Wait {
-	namespace := c.Namespace()
-	pods, _ := c.Require("pods-"+component, &fnv1.ResourceSelector{
-		ApiVersion: "v1", Kind: "Pod", Namespace: &namespace,
-		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: labels}},
-	})
-	return health.Waiting(pods, c.Now())
-}
-
 func observe(c *compose.Claim, s *appsv1.WebAppSpec, migration string, port int32) (live, error) {
 	l := live{account: c.IsComposed(account), review: c.IsReview()}
 	job := c.Observed(migration)
@@ -163,7 +107,7 @@ func observeDeployment(c *compose.Claim, component string) (liveDeployment, bool
 	l.exists = ok
 	l.scaledByOther = c.OwnedByOther(component, "f:spec", "f:replicas")
 	if ok && (l.Spec.Replicas == nil || *l.Spec.Replicas > 0) {
-		l.waits = waitsFor(c, component, &l.Status)
+		l.waits = build.AwaitDeployment(c, component, &l.Status, (*podfailure.Failure).Lift)
 	}
 	return l, ok, nil
 }

@@ -175,7 +175,7 @@ func (f *facts) packages(c *Cause, kind string) {
 			pods++
 			if isReady(p) {
 				ready++
-			} else if why := podfailure.Why(podOf(p), f.Now); why != nil {
+			} else if why := podfailure.Why(p, f.Now); why != nil {
 				c.Evidence = append(c.Evidence, Evidence{Source: FromContainer, Object: podObject(p), Text: why.String()})
 			}
 		}

@@ -25,7 +25,7 @@ func (f *facts) pod(p *corev1.Pod) *Cause {
 			return c
 		}
 	}
-	why := podfailure.Why(podOf(p), f.Now)
+	why := podfailure.Why(p, f.Now)
 	if why == nil {
 		return nil
 	}
@@ -50,13 +50,6 @@ func (f *facts) preparing(c *Cause) {
 	c.rank = passing
 	if !slices.ContainsFunc(c.Evidence, func(e Evidence) bool { return e.Source == FromEvent }) {
 		c.rank, c.Message, c.Do = progressing, "is being prepared: its volumes, its network, or its images", nil
-	}
-}
-
-func podOf(p *corev1.Pod) podfailure.Pod {
-	return podfailure.Pod{
-		PodStatus: p.Status, Deleting: p.DeletionTimestamp != nil,
-		Mounts: podfailure.Mounts(p.Spec.Volumes), Sidecars: podfailure.Sidecars(p.Spec.InitContainers),
 	}
 }
 

@@ -175,7 +175,7 @@ func (r *reading) second(ctx context.Context, f *Facts) {
 			nodes[n] = true
 			all.Go(func() { r.node(ctx, f, n) })
 		}
-		if why := podfailure.Why(podOf(p), f.Now); why != nil && why.Container != "" {
+		if why := podfailure.Why(p, f.Now); why != nil && why.Container != "" {
 			all.Go(func() { r.log(ctx, f, p, why) })
 		}
 	}

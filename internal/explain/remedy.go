@@ -8,8 +8,8 @@ import (
 
 // remedy returns what to do about a pod's failure.
 func remedy(why *podfailure.Failure) []string {
-	if lift := why.Restriction.Lift(); lift != "" {
-		return []string{"Build another image, or " + lift}
+	if why.Restriction != "" {
+		return []string{"Build another image, or " + why.Lift()}
 	}
 	switch why.Kind {
 	case podfailure.ImagePull:
@@ -26,7 +26,7 @@ func remedy(why *podfailure.Failure) []string {
 	case podfailure.Initializing:
 		return []string{"See in its log what it waits for: kubectl logs, with -c " + why.Container}
 	case podfailure.Unready:
-		return []string{"Correct the probe of the claim, or what answers it"}
+		return []string{"Correct the port or the probe of the claim, or what answers it"}
 	case podfailure.Unschedulable:
 		return []string{"Request less, correct nodeSelector, tolerations or affinity of the claim, or add a node"}
 	case podfailure.Preparing:

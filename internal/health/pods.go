@@ -38,8 +38,28 @@ type Wait struct {
 	// Message names the pod and the reason, or is "".
 	Message string
 
-	// Lasting is true if that does not pass by itself, as far as is known.
+	// Lasting is true if that does not pass by itself, as far as is known, or has lasted for
+	// LastsAfter.
 	Lasting bool
+}
+
+// LastsAfter is how long a pod may have been unready for a reason that may pass by itself until
+// that counts as lasting: for example a probe that asks for a port at which nothing listens.
+const LastsAfter = 30 * time.Second
+
+// isLasting reports whether a pod's failure counts as lasting.
+func isLasting(pod *corev1.Pod, f *podfailure.Failure, now time.Time) bool {
+	switch passing(f.Kind) {
+	case 0:
+		return true
+	case 1:
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
+				return now.Sub(c.LastTransitionTime.Time) >= LastsAfter
+			}
+		}
+	}
+	return false
 }
 
 // passing ranks failures: first those that do not pass by themselves, then those that may, and last
@@ -59,9 +79,11 @@ func passing(k podfailure.Kind) int {
 // one by passing and then by name. Failures that may pass by themselves count too, since the
 // message is about a rollout that waits for the pods. It contains the last line of a container's
 // log, without what looks like a secret.
-func Waiting(pods []*structpb.Struct, now time.Time) Wait {
+//
+// lift returns what to set in the claim because of a failure, or "". It may be nil.
+func Waiting(pods []*structpb.Struct, now time.Time, lift func(*podfailure.Failure) string) Wait {
 	var name, words string
-	rank := 0
+	rank, lasting := 0, false
 	for _, s := range pods {
 		var read struct {
 			Metadata struct {
@@ -71,28 +93,32 @@ func Waiting(pods []*structpb.Struct, now time.Time) Wait {
 			Spec struct {
 				Volumes        []corev1.Volume    `json:"volumes"`
 				InitContainers []corev1.Container `json:"initContainers"`
+				Containers     []corev1.Container `json:"containers"`
 			} `json:"spec"`
 			Status corev1.PodStatus `json:"status"`
 		}
 		if err := structs.Decode(s, &read); err != nil {
 			continue
 		}
-		pod := podfailure.Pod{PodStatus: read.Status, Deleting: read.Metadata.DeletionTimestamp != nil, Mounts: podfailure.Mounts(read.Spec.Volumes), Sidecars: podfailure.Sidecars(read.Spec.InitContainers)}
+		pod := &corev1.Pod{Status: read.Status, Spec: corev1.PodSpec{Volumes: read.Spec.Volumes, InitContainers: read.Spec.InitContainers, Containers: read.Spec.Containers}}
+		pod.DeletionTimestamp = read.Metadata.DeletionTimestamp
 		f := podfailure.Why(pod, now)
 		if f == nil || words != "" && cmp.Or(cmp.Compare(rank, passing(f.Kind)), cmp.Compare(name, read.Metadata.Name)) <= 0 {
 			continue
 		}
 		f.Cause = text.Clip(appconfig.LastWords(f.Cause, nil), 256)
 		name, words = read.Metadata.Name, f.String()
-		if lift := f.Restriction.Lift(); lift != "" {
-			words += ": " + lift
+		if lift != nil {
+			if set := lift(f); set != "" {
+				words += ": " + set
+			}
 		}
-		rank = passing(f.Kind)
+		rank, lasting = passing(f.Kind), isLasting(pod, f, now)
 	}
 	if words == "" {
 		return Wait{}
 	}
-	return Wait{Message: name + ": " + words, Lasting: rank == 0}
+	return Wait{Message: name + ": " + words, Lasting: lasting}
 }
 
 // podFrom reads the fields of a pod that show why it fails: the whole pod is long.

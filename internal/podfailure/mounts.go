@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Mounts returns the ConfigMaps and Secrets without which volumes cannot be mounted.
-func Mounts(volumes []corev1.Volume) []string {
+// mounts returns the objects that must exist for volumes to be mounted, for example "Secret shop".
+func mounts(volumes []corev1.Volume) []string {
 	var out []string
 	add := func(kind, name string, optional *bool) {
 		if name != "" && (optional == nil || !*optional) {
@@ -15,6 +15,9 @@ func Mounts(volumes []corev1.Volume) []string {
 		}
 	}
 	for _, v := range volumes {
+		if c := v.PersistentVolumeClaim; c != nil {
+			add("PersistentVolumeClaim", c.ClaimName, nil)
+		}
 		if m := v.ConfigMap; m != nil {
 			add("ConfigMap", m.Name, m.Optional)
 		}

@@ -3,6 +3,7 @@ package podfailure
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -43,15 +44,21 @@ const (
 	ReadOnly Restriction = "ReadOnly"
 )
 
-// Lift returns what to set in a claim for an image that violates the restriction, or "".
-func (r Restriction) Lift() string {
-	switch r {
+// Lift returns what to set in a WebApp because of a failure, or "".
+func (f *Failure) Lift() string {
+	switch f.Restriction {
 	case NoRoot:
 		return "set runAsUser to the number of another user, or podSecurity to baseline outside production"
 	case NoNamedUser:
 		return "set runAsUser to that user's number"
 	case ReadOnly:
 		return "mount a volume with emptyDir where it writes, or set podSecurity to baseline outside production"
+	}
+	switch {
+	case f.Kind == OutOfMemory:
+		return "raise resources.limits.memory"
+	case f.Kind == Unready && strings.HasPrefix(f.Cause, startupProbe):
+		return "set port to the one that it listens on, or probe to what it answers"
 	}
 	return ""
 }
@@ -93,7 +100,7 @@ func (f *Failure) String() string {
 	case OutOfMemory:
 		return "container " + f.Container + " keeps running out of memory"
 	case Unready:
-		return "container " + f.Container + " runs and does not pass its " + f.Cause + " probe"
+		return "container " + f.Container + " runs and does not pass its " + f.Cause
 	case Initializing:
 		return "init container " + f.Container + " has not ended yet"
 	case Stopped:
@@ -102,7 +109,7 @@ func (f *Failure) String() string {
 		if f.Cause == "" {
 			return "cannot start yet: its volumes or its network are not ready"
 		}
-		return "cannot start yet: its volumes are not mounted, for which must exist: " + f.Cause
+		return "cannot start yet: its volumes or its network are not ready. These must exist: " + f.Cause
 	case CrashLoop:
 	}
 	return "container " + f.Container + " keeps failing" + because(f.Cause)
@@ -131,8 +138,8 @@ func Of(pod *corev1.Pod) *Failure {
 func container(s corev1.ContainerStatus) *Failure {
 	if w := s.State.Waiting; w != nil {
 		switch w.Reason {
-		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
-			return &Failure{Kind: ImagePull, Container: s.Name, Image: s.Image, Cause: pulling(w.Message)}
+		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
+			return &Failure{Kind: ImagePull, Container: s.Name, Image: s.Image, Cause: pulling(w.Reason + ": " + w.Message)}
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 			cause, restriction := starting(w.Message)
 			kind, name := missing(w.Message)

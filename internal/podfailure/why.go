@@ -4,34 +4,21 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // StartFor is how long a container may take to become ready, or a pod to be prepared, before that
 // counts as a failure: images that are on the node start sooner.
 const StartFor = 5 * time.Second
 
-// Pod is what Why evaluates: a pod's status, and the names of what it mounts.
-type Pod struct {
-	corev1.PodStatus
-
-	// Deleting is true if the pod is being deleted.
-	Deleting bool
-
-	// Mounts are the ConfigMaps and Secrets that must exist for the pod's volumes, for example
-	// "ConfigMap shop".
-	Mounts []string
-
-	// Sidecars are the names of the init containers that keep running beside the other containers.
-	// Only these init containers have probes.
-	Sidecars []string
-}
-
-// Sidecars returns the names of a pod's sidecars: init containers that are always restarted.
-func Sidecars(init []corev1.Container) []string {
+// sidecars returns the names of a pod's sidecars: init containers that are always restarted. Only
+// these init containers have probes.
+func sidecars(init []corev1.Container) []string {
 	var out []string
 	for _, c := range init {
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
@@ -44,42 +31,45 @@ func Sidecars(init []corev1.Container) []string {
 // Why returns why a pod is not ready at a moment, also for causes that may pass by themselves. The
 // first failed container counts. It is nil for a pod that is ready, has succeeded or is being
 // deleted, and for one that was started less than StartFor ago and in which no container has
-// failed.
-func Why(pod Pod, now time.Time) *Failure {
-	if pod.Deleting || pod.Phase == corev1.PodSucceeded {
+// failed. Of the pod's spec the containers and the volumes count.
+func Why(pod *corev1.Pod, now time.Time) *Failure {
+	st := pod.Status
+	if pod.DeletionTimestamp != nil || st.Phase == corev1.PodSucceeded {
 		return nil
 	}
-	if pod.Phase == corev1.PodFailed && pod.Reason != "" {
-		return &Failure{Kind: Stopped, Cause: pod.Reason + because(pod.Message)}
+	if st.Phase == corev1.PodFailed && st.Reason != "" {
+		return &Failure{Kind: Stopped, Cause: st.Reason + because(st.Message)}
 	}
-	containers := slices.Concat(pod.InitContainerStatuses, pod.ContainerStatuses)
-	if pod.Phase == corev1.PodFailed {
+	containers := slices.Concat(st.InitContainerStatuses, st.ContainerStatuses)
+	if st.Phase == corev1.PodFailed {
 		// Sidecars are stopped after the container that has failed.
-		containers = slices.Concat(pod.ContainerStatuses, pod.InitContainerStatuses)
+		containers = slices.Concat(st.ContainerStatuses, st.InitContainerStatuses)
 	}
 	for _, s := range containers {
 		if f := crash(s, now); f != nil {
 			return f
 		}
 	}
-	if f := Of(&corev1.Pod{Status: withoutRecovered(pod.PodStatus, now)}); f != nil {
+	if f := Of(&corev1.Pod{Status: withoutRecovered(st, now)}); f != nil {
 		return f
 	}
-	for _, s := range pod.InitContainerStatuses {
-		if !s.Ready && !slices.Contains(pod.Sidecars, s.Name) && isStuck(s, now) {
+	beside := sidecars(pod.Spec.InitContainers)
+	for _, s := range st.InitContainerStatuses {
+		if !s.Ready && !slices.Contains(beside, s.Name) && isStuck(s, now) {
 			return &Failure{Kind: Initializing, Container: s.Name}
 		}
 	}
 	for _, s := range containers {
 		if f := probe(s, now); f != nil {
+			f.Cause += probed(pod.Spec, s.Name, f.Cause)
 			return f
 		}
 	}
-	if isMounted(pod.PodStatus) {
+	if isMounted(st) {
 		return nil // It pulls images, which may take any time.
 	}
-	if pod.StartTime != nil && now.Sub(pod.StartTime.Time) >= StartFor && isPreparing(containers) {
-		return &Failure{Kind: Preparing, Cause: strings.Join(pod.Mounts, ", ")}
+	if st.StartTime != nil && now.Sub(st.StartTime.Time) >= StartFor && isPreparing(containers) {
+		return &Failure{Kind: Preparing, Cause: strings.Join(mounts(pod.Spec.Volumes), ", ")}
 	}
 	return nil
 }
@@ -121,12 +111,18 @@ func hasRecovered(s corev1.ContainerStatus, last *corev1.ContainerStateTerminate
 	return s.State.Running != nil && now.Sub(s.State.Running.StartedAt.Time) >= after
 }
 
-// withoutRecovered returns a status without the ends of containers that have recovered from them.
+// isProbed reports whether a container was killed and runs again without passing a probe: that was
+// the reason then, too.
+func isProbed(s corev1.ContainerStatus, last *corev1.ContainerStateTerminated, now time.Time) bool {
+	return wasKilled(last) && probe(s, now) != nil
+}
+
+// withoutRecovered returns a status without the ends of containers that are no failure any more.
 func withoutRecovered(s corev1.PodStatus, now time.Time) corev1.PodStatus {
 	s.InitContainerStatuses, s.ContainerStatuses = slices.Clone(s.InitContainerStatuses), slices.Clone(s.ContainerStatuses)
 	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
 		for i := range list {
-			if last := list[i].LastTerminationState.Terminated; last != nil && hasRecovered(list[i], last, now) {
+			if last := list[i].LastTerminationState.Terminated; last != nil && (hasRecovered(list[i], last, now) || isProbed(list[i], last, now)) {
 				list[i].LastTerminationState = corev1.ContainerState{}
 			}
 		}
@@ -142,18 +138,29 @@ func crash(s corev1.ContainerStatus, now time.Time) *Failure {
 	}
 	through := s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 	switch {
-	case last == nil, s.Ready, through, hasRecovered(s, last, now):
+	case last == nil, s.Ready, through, hasRecovered(s, last, now), isProbed(s, last, now):
 		return nil
 	case last.ExitCode == 0 && (s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff"):
 		return nil
 	case last.Reason == "OOMKilled":
 		return &Failure{Kind: OutOfMemory, Container: s.Name}
 	}
-	f := &Failure{Kind: CrashLoop, Container: s.Name, Cause: strings.TrimSuffix(fmt.Sprintf("exit code %d: %s", last.ExitCode, begun(lastLine(last.Message))), ": ")}
+	code := fmt.Sprintf("exit code %d", last.ExitCode)
+	if wasKilled(last) {
+		code += ", as after a failed startup or liveness probe"
+	}
+	f := &Failure{Kind: CrashLoop, Container: s.Name, Cause: strings.TrimSuffix(code+": "+begun(lastLine(last.Message)), ": ")}
 	if strings.Contains(strings.ToLower(last.Message), "read-only file system") {
 		f.Restriction = ReadOnly
 	}
 	return f
+}
+
+// wasKilled reports whether a signal has ended a container, and not for lack of memory: SIGTERM, or
+// SIGKILL after the grace period.
+func wasKilled(last *corev1.ContainerStateTerminated) bool {
+	const sigkill, sigterm = 128 + 9, 128 + 15
+	return last.Reason != "OOMKilled" && (last.ExitCode == sigkill || last.ExitCode == sigterm)
 }
 
 // lastLine returns the last line of a text that is not blank.
@@ -168,11 +175,48 @@ func probe(s corev1.ContainerStatus, now time.Time) *Failure {
 	if running == nil || s.Ready || now.Sub(running.StartedAt.Time) < StartFor {
 		return nil
 	}
-	f := &Failure{Kind: Unready, Container: s.Name, Cause: "readiness"}
+	f := &Failure{Kind: Unready, Container: s.Name, Cause: readinessProbe}
 	if s.Started != nil && !*s.Started {
-		f.Cause = "startup"
+		f.Cause = startupProbe
 	}
 	return f
+}
+
+// The probes that keep a container from being ready.
+const (
+	startupProbe   = "startup probe"
+	readinessProbe = "readiness probe"
+)
+
+// probed returns what a probe of a container asks for, to follow the probe's name, or "".
+func probed(spec corev1.PodSpec, container, probe string) string {
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		if c.Name != container {
+			continue
+		}
+		p := c.ReadinessProbe
+		if probe == startupProbe {
+			p = c.StartupProbe
+		}
+		switch {
+		case p == nil:
+		case p.HTTPGet != nil:
+			return ", GET " + p.HTTPGet.Path + " at port " + portOf(c, p.HTTPGet.Port)
+		case p.TCPSocket != nil:
+			return ", a connection to port " + portOf(c, p.TCPSocket.Port)
+		}
+	}
+	return ""
+}
+
+// portOf returns the number of a container's port.
+func portOf(c corev1.Container, port intstr.IntOrString) string {
+	for _, p := range c.Ports {
+		if port.Type == intstr.String && p.Name == port.StrVal {
+			return strconv.Itoa(int(p.ContainerPort))
+		}
+	}
+	return port.String()
 }
 
 // isPreparing reports whether no container of a pod was ever created.

@@ -22,8 +22,9 @@ type CommonStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// PodFailure names the first pod that does not come up, and why, where that does not
-	// pass by itself: an image that cannot be pulled, a container that fails, no node.
+	// PodFailure names the first pod that does not become ready, and why, if that does not
+	// pass by itself: an image that cannot be pulled, a container that fails, no node. A
+	// cause that may pass, like a probe or a volume, counts after half a minute.
 	// +optional
 	PodFailure string `json:"podFailure,omitempty"`
 

@@ -70,7 +70,7 @@ func All(registry string) []Cause {
 		{"processor", with(serve(), "resources", map[string]any{"requests": map[string]any{"cpu": "1000"}}), podfailure.Unschedulable, "cannot be scheduled: Insufficient cpu"},
 		{"node", with(serve(), "nodeSelector", map[string]any{"disk": "none"}), podfailure.Unschedulable, "cannot be scheduled: node(s) didn't match Pod's node affinity/selector"},
 		{"no-volume", with(serve(), "volumes", volume("persistentVolumeClaim", map[string]any{"claimName": "absent"})), podfailure.Unschedulable, `cannot be scheduled: persistentvolumeclaim "absent" not found`},
-		{"no-mount", with(serve(), "volumes", volume("secret", map[string]any{"secretName": "absent"})), podfailure.Preparing, "its volumes are not mounted, for which must exist: Secret absent"},
+		{"no-mount", with(serve(), "volumes", volume("secret", map[string]any{"secretName": "absent"})), podfailure.Preparing, "These must exist: Secret absent"},
 		{"migration", with(serve(), "migration", map[string]any{"command": []any{"sh", "-c", "echo no schema; exit 4"}}), podfailure.CrashLoop, "container migration keeps failing: exit code 4: no schema"},
 	}
 	for _, c := range all {

@@ -110,7 +110,7 @@ func isIn(c causes.Cause, kind string, v harness.Version) bool {
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(v.Object.Object, p) != nil {
 			return false
 		}
-		f := podfailure.Why(podfailure.Pod{PodStatus: p.Status}, v.At.Add(time.Minute))
+		f := podfailure.Why(&corev1.Pod{Status: p.Status}, v.At.Add(time.Minute))
 		return f != nil && f.Kind == c.Kind
 	}
 	return false
