@@ -282,9 +282,11 @@ func TestInstalledVersions(t *testing.T) {
 	}
 	cases := map[string]struct{ reason, version, want string }{
 		"Has":     {reason: "The release has its image.", version: "17"},
-		"Minor":   {reason: "A registry may have more minors than the release names.", version: "17.2"},
-		"OfMinor": {reason: "A minor's image is one of its major.", version: "18"},
-		"HasNot":  {reason: "There is no image of it.", version: "14", want: "version 14 is not in this installation, which has 15, 17, 18: choose one of these"},
+		"Minor":   {reason: "It has that of a minor.", version: "18.1"},
+		"Patch":   {reason: "A third number means nothing.", version: "18.1.0"},
+		"HasNot":  {reason: "There is no image of it.", version: "14", want: "version 14 is not in this installation, which has 15, 17, 18.1: choose one of these"},
+		"NoMinor": {reason: "Nor of that minor.", version: "17.2.0", want: "version 17.2.0 is not in this installation, which has 15, 17, 18.1: choose one of these"},
+		"Major":   {reason: "A minor's image has another tag than its major's.", version: "18", want: "version 18 is not in this installation, which has 15, 17, 18.1: choose one of these"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -297,6 +299,11 @@ func TestInstalledVersions(t *testing.T) {
 			c.Settle()
 			if status, message := c.Condition("Accepted"); status != "True" {
 				t.Errorf("%s\nAccepted is %s once the version is corrected: %s", tc.reason, status, message)
+			}
+			c.Edit("17.2", "version")
+			c.Settle()
+			if status, message := c.Condition("Accepted"); status != "True" {
+				t.Errorf("%s\nAccepted is %s once servers run: the registry may have more minors than the release: %s", tc.reason, status, message)
 			}
 		})
 	}

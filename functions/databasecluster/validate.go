@@ -22,18 +22,20 @@ func validate(s *appsv1.DatabaseClusterSpec, l *live) error {
 }
 
 // checkInstalled refuses a version whose image the release does not have: pods would wait for it
-// forever. If images are pulled by tag it is not known which exist, and any version is accepted.
+// forever. Of a cluster that has servers already the series counts: the registry may still have the
+// images of earlier releases, and the servers continue if it does not. If images are pulled by tag
+// it is not known which exist, and any version is accepted.
 func (d *inputs) checkInstalled() error {
-	wanted, has := d.engine.Release(d.spec.Version).Series, map[string]bool{}
+	wanted, tags, series := d.engine.Release(d.spec.Version), map[string]bool{}, map[string]bool{}
 	for name := range d.settings.Digests {
 		if tag, ok := strings.CutPrefix(name, d.server+":"); ok {
-			has[d.engine.Release(appsv1.Version(tag)).Series] = true
+			tags[tag], series[d.engine.Release(appsv1.Version(tag)).Series] = true, true
 		}
 	}
-	if len(has) == 0 || has[wanted] {
+	if len(tags) == 0 || tags[wanted.Tag] || d.live.running().Ran && series[wanted.Series] {
 		return nil
 	}
-	return compose.Invalidf("version %s is not in this installation, which has %s: choose one of these", d.spec.Version, strings.Join(slices.Sorted(maps.Keys(has)), ", "))
+	return compose.Invalidf("version %s is not in this installation, which has %s: choose one of these", d.spec.Version, strings.Join(slices.Sorted(maps.Keys(tags)), ", "))
 }
 
 // Check returns an error for a claim that is invalid whatever exists in the cluster.
