@@ -60,25 +60,30 @@ remove_manifests() {
 	kubectl delete "$provider" --ignore-not-found --timeout=2m >&2
 	kubectl delete "$function" --ignore-not-found --timeout=2m >&2
 	kubectl delete --ignore-not-found -f uninstall.yaml >&2
-	kubectl delete imageconfigs.pkg.crossplane.io storeplane-mirror --ignore-not-found >&2
+	kubectl delete imageconfigs.pkg.crossplane.io storeplane-mirror storeplane-verification --ignore-not-found >&2
 }
 remove_helm() {
 	helm uninstall storeplane -n crossplane-system --ignore-not-found >&2
 	gone "${definitions[@]}"
+	kubectl delete imageconfigs.pkg.crossplane.io storeplane-verification --ignore-not-found >&2
 }
 remove_claim() {
 	# Before the first installation, and after a run that was killed, there is no such kind.
 	kubectl delete databaseclusters.apps.example.com --all -n release-test --timeout=3m >&2 2>/dev/null || true
 	kubectl delete namespace release-test --ignore-not-found --timeout=2m >&2
 }
-# What an uninstall leaves, and a test does not.
+# stays prints the commands in a column of the README's table of what an uninstall leaves: column 3
+# shows it, column 4 removes it.
+stays() { sed '1,/^An uninstall leaves these objects/d' README.md | grep '^|' | cut -d '|' -f "$1" | grep -o '`kubectl [^`]*`' | tr -d '`'; }
+# What an uninstall leaves, and a test does not: by the README's commands.
 remove_rest() {
-	# Without it a policy refuses the deletion. Before the first installation there is none of both.
-	kubectl annotate namespace storeplane-escrow storeplane.example.com/allow-deletion=true --overwrite >&2 2>/dev/null || true
-	kubectl delete namespace storeplane-escrow --ignore-not-found --timeout=2m >&2
-	kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding storeplane-escrow --ignore-not-found >&2
-	kubectl delete environmentconfigs.apiextensions.crossplane.io storeplane --ignore-not-found >&2
-	kubectl delete lease storeplane-provider -n crossplane-system --ignore-not-found >&2
+	stays 4 | while read -r command; do
+		case "$command" in
+		# Before the first installation there is no namespace to annotate.
+		*" annotate "*) $command --overwrite >&2 2>/dev/null || true ;;
+		*) $command --ignore-not-found --timeout=2m >&2 ;;
+		esac </dev/null
+	done
 }
 remove() {
 	remove_claim
@@ -114,16 +119,23 @@ claim() {
 	[ "$image" = "$registry/postgresql:17@$digest" ] || fail "the claim runs $image instead of $registry/postgresql:17@$digest"
 }
 
-# left checks what an uninstall leaves: a copy of a key, and nothing that is not listed.
+# found prints what there is of Storeplane in the cluster and in Crossplane's namespace.
+found() {
+	kubectl get crds,namespaces,clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,functions.pkg.crossplane.io,providers.pkg.crossplane.io,configurations.pkg.crossplane.io,imageconfigs.pkg.crossplane.io,deploymentruntimeconfigs.pkg.crossplane.io,environmentconfigs.apiextensions.crossplane.io -o name | grep -E 'storeplane|(apps|backup|config|platform).example.com' || true
+	kubectl get deployments,pods,services,poddisruptionbudgets,networkpolicies,leases,secrets,configmaps -n crossplane-system -o name | grep storeplane || true
+}
+# left checks what an uninstall leaves: a copy of a key, what protects it, and nothing that the
+# README's table does not list.
 left() {
 	kubectl get secret release-test -n storeplane-escrow -o name >&2 || fail "the uninstall deleted the copies of keys"
 	for ((i = 0; i < 60; i++)); do
-		rest=$(kubectl get crds,clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,functions.pkg.crossplane.io,providers.pkg.crossplane.io,configurations.pkg.crossplane.io,imageconfigs.pkg.crossplane.io,deploymentruntimeconfigs.pkg.crossplane.io -o name | grep -E 'storeplane|(apps|backup|config|platform).example.com' | grep -v '/storeplane-escrow$' || true)
-		rest+=$(kubectl get deployments,pods,services,poddisruptionbudgets,networkpolicies -n crossplane-system -o name | grep storeplane || true)
+		listed=$(stays 3 | while read -r command; do $command --ignore-not-found -o name </dev/null; done)
+		[[ "$listed" = *validatingadmissionpolicybinding*/storeplane-escrow* ]] || fail "the uninstall deleted the policy that protects the copies of keys"
+		rest=$(found | grep -vxF "$listed" || true)
 		[ -n "$rest" ] || return 0
 		sleep 2
 	done
-	fail "the uninstall left $rest"
+	fail "the uninstall left $rest, which the README does not list"
 }
 
 remove
@@ -137,6 +149,9 @@ sed -i "s#^  registry: .*#  registry: $registry#" mirror/registry.yaml
 for way in kubectl crossplane helm; do
 	# It marks a run that is killed from here on.
 	kubectl create namespace release-test >&2
+	# No package is pulled from its prefix, so it verifies nothing: they are there to be removed.
+	kubectl create secret generic storeplane-cosign -n crossplane-system --from-literal=cosign.pub=none >&2
+	kubectl apply -f verification.yaml >&2
 	"install_$way"
 	ready
 	step "installed with $way"
@@ -152,5 +167,7 @@ for way in kubectl crossplane helm; do
 	fi
 	left
 	remove_rest
-	step "uninstalled, and what must not be lost is left"
+	rest=$(found)
+	[ -z "$rest" ] || fail "the README's commands left $rest"
+	step "uninstalled, what must not be lost was left, and then removed"
 done
