@@ -140,7 +140,7 @@ func seedDatabase(ctx context.Context, n notes) error {
 	if _, err := cluster.Create(ctx, u); err != nil {
 		return err
 	}
-	says := regexp.MustCompile(`version 14 is not in this installation, which has (15, )?(16, )?17(, 18)?: choose one of these`)
+	says := regexp.MustCompile(`version 14 is not in this installation, which has .*\b17, 17\.\d+\b.*: choose one of these`)
 	start := time.Now()
 	has14 := false
 	err = w.Await(ctx, soon, fmt.Sprintf("the database to say %q", says), func() (bool, string) {
@@ -156,6 +156,9 @@ func seedDatabase(ctx context.Context, n notes) error {
 		return w.AwaitReady(ctx, started, "DatabaseCluster", "test-db")
 	}
 	n.Addf("refused after %.1fs", time.Since(start).Seconds())
+	if err := seedMinor(ctx, w); err != nil {
+		return err
+	}
 	start = time.Now()
 	if _, err := cluster.Patch(ctx, "DatabaseCluster", seedsNamespace, "test-db", harness.Patch{"spec": harness.Patch{"version": "17"}}); err != nil {
 		return err
@@ -163,6 +166,26 @@ func seedDatabase(ctx context.Context, n notes) error {
 	err = w.AwaitReady(ctx, started, "DatabaseCluster", "test-db")
 	n.Addf("ready %.1fs after its edit", time.Since(start).Seconds())
 	return errors.Join(err, cluster.Delete(ctx, "DatabaseCluster", seedsNamespace, "test-db"))
+}
+
+// seedMinor applies a database with a minor version that the installation does not have, and expects
+// a refusal.
+func seedMinor(ctx context.Context, w *harness.World) error {
+	u, err := seed("databasecluster")
+	if err != nil {
+		return err
+	}
+	if err := unstructured.SetNestedField(u.Object, "17.2.0", "spec", "version"); err != nil {
+		return err
+	}
+	if _, err := cluster.Create(ctx, u); err != nil {
+		return err
+	}
+	err = w.Await(ctx, soon, "the database with a minor version to be refused", func() (bool, string) {
+		c := w.Claim("DatabaseCluster", u.GetName())
+		return strings.Contains(c.Status.Message, "version 17.2.0 is not in this installation, which has "), c.String()
+	})
+	return errors.Join(err, cluster.Delete(ctx, "DatabaseCluster", seedsNamespace, u.GetName()))
 }
 
 // scalesByKubectl scales the claim with kubectl scale, like a Deployment.
