@@ -13,10 +13,11 @@ import (
 	"github.com/storeplane/storeplane/internal/fieldowner"
 )
 
-// A DryRun applies an object on the API server as a field manager, without storing it. The error is
-// a RejectedError where the API server refuses the object, and an UntriedError where it neither
+// A DryRun applies an object on the API server as a field manager, without storing it: by a merge
+// patch of what is live, which also removes fields, or on the server where live is nil. The error
+// is a RejectedError where the API server refuses the object, and an UntriedError where it neither
 // accepts nor refuses it.
-type DryRun func(ctx context.Context, manager string, u *unstructured.Unstructured) error
+type DryRun func(ctx context.Context, manager string, live, u *unstructured.Unstructured) error
 
 // An UntriedError is why the API server neither accepts nor refuses objects of a kind.
 type UntriedError struct{ Why string }
@@ -39,9 +40,10 @@ type Rejection struct {
 // claimManager is the field manager of the dry run of a claim itself.
 const claimManager = "storeplane-plan"
 
-// dryRun applies the claim and the objects that are created or changed in a dry run, as Crossplane
-// applies them. Secrets are left out: generated ones do not exist yet, and existing ones are not
-// sent anywhere.
+// dryRun applies the claim and the objects that are created or changed in a dry run: objects as
+// Crossplane applies them, and a claim that exists by a patch, as kubectl applies it, since a
+// manager that owns no field of it removes none. Secrets are left out: generated ones do not exist
+// yet, and existing ones are not sent anywhere.
 func (p *Planner) dryRun(ctx context.Context, out *Claim, e *edit, pairs []pair, will objects) error {
 	if p.DryRun == nil {
 		return nil
@@ -51,8 +53,8 @@ func (p *Planner) dryRun(ctx context.Context, out *Claim, e *edit, pairs []pair,
 		uids[u.GetUID()] = true
 	}
 	untried := map[string]bool{}
-	try := func(manager string, u *unstructured.Unstructured) error {
-		err := p.DryRun(ctx, manager, u)
+	try := func(manager string, live, u *unstructured.Unstructured) error {
+		err := p.DryRun(ctx, manager, live, u)
 		unknown, rejected := &UntriedError{}, &RejectedError{}
 		switch {
 		case errors.As(err, &unknown):
@@ -70,7 +72,11 @@ func (p *Planner) dryRun(ctx context.Context, out *Claim, e *edit, pairs []pair,
 		return nil
 	}
 	if e.live == nil || len(out.Edits) > 0 {
-		if err := try(claimManager, applicable(e.next, uids)); err != nil {
+		var live *unstructured.Unstructured
+		if e.live != nil {
+			live = applicable(e.live, uids)
+		}
+		if err := try(claimManager, live, applicable(e.next, uids)); err != nil {
 			return err
 		}
 	}
@@ -80,7 +86,7 @@ func (p *Planner) dryRun(ctx context.Context, out *Claim, e *edit, pairs []pair,
 			continue
 		}
 		manager := fieldowner.Manager(c.owner.GetName(), c.owner.GroupVersionKind().GroupKind())
-		if err := try(manager, applicable(applied, uids)); err != nil {
+		if err := try(manager, nil, applicable(applied, uids)); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/internal/plan"
@@ -20,8 +21,11 @@ func TestDryRun(t *testing.T) {
 	claim, beside := example(t, "webapp/minimal.yaml")
 	p := planner(t, state.NewSaved(beside))
 	tried := map[string]string{}
-	p.DryRun = func(_ context.Context, manager string, u *unstructured.Unstructured) error {
+	p.DryRun = func(_ context.Context, manager string, live, u *unstructured.Unstructured) error {
 		tried[u.GetKind()] = manager
+		if live != nil {
+			t.Errorf("%s %s does not exist, and was to be patched", u.GetKind(), u.GetName())
+		}
 		if len(u.GetOwnerReferences()) > 0 || u.GetUID() != "" || u.GetResourceVersion() != "" || u.Object["status"] != nil {
 			t.Errorf("%s %s has what only the API server sets: %v", u.GetKind(), u.GetName(), u.Object["metadata"])
 		}
@@ -57,7 +61,7 @@ func TestDryRun(t *testing.T) {
 		}
 	}
 
-	p.DryRun = func(context.Context, string, *unstructured.Unstructured) error {
+	p.DryRun = func(context.Context, string, *unstructured.Unstructured, *unstructured.Unstructured) error {
 		return errors.New("connection refused")
 	}
 	if _, err := p.Plan(t.Context(), claim); err == nil || !strings.Contains(err.Error(), "in a dry run: connection refused") {
@@ -69,11 +73,41 @@ func TestDryRun(t *testing.T) {
 func TestDryRunUnchanged(t *testing.T) {
 	claim, beside := example(t, "webapp/minimal.yaml")
 	p := planner(t, state.NewSaved(cluster(t, claim, beside)))
-	p.DryRun = func(_ context.Context, _ string, u *unstructured.Unstructured) error {
+	p.DryRun = func(_ context.Context, _ string, _, u *unstructured.Unstructured) error {
 		t.Errorf("%s %s was tried", u.GetKind(), u.GetName())
 		return nil
 	}
 	if _, err := p.Plan(t.Context(), claim); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestDryRunEdited: a claim that exists is patched, from what is live to all that it becomes, and
+// what it composes is applied.
+func TestDryRunEdited(t *testing.T) {
+	claim, beside := example(t, "webapp/production.yaml")
+	p := planner(t, state.NewSaved(cluster(t, claim, beside)))
+	patched := map[string]bool{}
+	p.DryRun = func(_ context.Context, _ string, live, u *unstructured.Unstructured) error {
+		patched[u.GetKind()] = live != nil
+		if live == nil {
+			return nil
+		}
+		class := func(u *unstructured.Unstructured) string {
+			text, _, _ := unstructured.NestedString(u.Object, "spec", "ingress", "className")
+			return text
+		}
+		if class(live) != "nginx" || class(u) != "" {
+			t.Errorf("want the class removed, got %q and %q", class(live), class(u))
+		}
+		return nil
+	}
+	edited := claim.DeepCopy()
+	set(nil, "ingress", "className").apply(t, edited)
+	if _, err := p.Plan(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]bool{"WebApp": true, "Ingress": false}, patched); diff != "" {
+		t.Errorf("what was patched: -want, +got:\n%s", diff)
 	}
 }

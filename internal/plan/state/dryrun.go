@@ -9,6 +9,7 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/storeplane/storeplane/internal/plan"
 )
@@ -19,7 +20,7 @@ import (
 var denied = regexp.MustCompile(`is forbidden: User ".*" cannot (patch|create) resource`)
 
 // DryRun applies an object as a field manager, and stores nothing. It implements plan.DryRun.
-func (l *Live) DryRun(ctx context.Context, manager string, u *unstructured.Unstructured) error {
+func (l *Live) DryRun(ctx context.Context, manager string, live, u *unstructured.Unstructured) error {
 	resource, err := l.resource(u.GroupVersionKind(), u.GetNamespace())
 	if err != nil {
 		return err
@@ -29,7 +30,17 @@ func (l *Live) DryRun(ctx context.Context, manager string, u *unstructured.Unstr
 	}
 	l.slots <- struct{}{}
 	defer func() { <-l.slots }()
-	_, err = resource.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
+	if live == nil {
+		_, err = resource.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: []string{metav1.DryRunAll}})
+		return judge(err)
+	}
+	patch := client.MergeFrom(live)
+	data, err := patch.Data(u)
+	if err != nil {
+		return err
+	}
+	// Unknown fields are refused, as kubectl has them refused.
+	_, err = resource.Patch(ctx, u.GetName(), patch.Type(), data, metav1.PatchOptions{FieldManager: manager, FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}})
 	return judge(err)
 }
 
