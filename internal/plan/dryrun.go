@@ -25,7 +25,13 @@ type UntriedError struct{ Why string }
 func (e *UntriedError) Error() string { return e.Why }
 
 // A RejectedError is why the API server refuses an object.
-type RejectedError struct{ Message string }
+type RejectedError struct {
+	Message string
+
+	// Missing is an object that does not exist and without which the API server refuses this one.
+	// It is empty where there is none.
+	Missing Object
+}
 
 func (e *RejectedError) Error() string { return e.Message }
 
@@ -52,10 +58,20 @@ func (p *Planner) dryRun(ctx context.Context, out *Claim, e *edit, pairs []pair,
 	for _, u := range e.tree {
 		uids[u.GetUID()] = true
 	}
+	created := map[key]bool{}
+	for _, c := range pairs {
+		if c.Action == Create {
+			created[keyOf(c.after)] = true
+		}
+	}
 	untried := map[string]bool{}
 	try := func(manager string, live, u *unstructured.Unstructured) error {
 		err := p.DryRun(ctx, manager, live, u)
 		unknown, rejected := &UntriedError{}, &RejectedError{}
+		if errors.As(err, &rejected) && created[rejected.Missing.key()] {
+			// The dry run of the missing object stored nothing.
+			err = &UntriedError{Why: fmt.Sprintf("%s does not exist yet, for a dry run stores nothing", rejected.Missing)}
+		}
 		switch {
 		case errors.As(err, &unknown):
 			if !untried[u.GetKind()] {

@@ -111,3 +111,55 @@ func TestDryRunEdited(t *testing.T) {
 		t.Errorf("what was patched: -want, +got:\n%s", diff)
 	}
 }
+
+// TestDryRunMissing: an object that the API server refuses for the lack of another one is refused,
+// unless the plan creates the other one, which no dry run stores.
+func TestDryRunMissing(t *testing.T) {
+	role := func(name string) plan.Object {
+		return plan.Object{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role", Namespace: "default", Name: name}
+	}
+	type want struct{ Rejected, Unknown []string }
+	cases := map[string]struct {
+		reason  string
+		missing plan.Object
+		want    want
+	}{
+		"Created": {
+			reason:  "The plan creates the Role.",
+			missing: role("orders-postgresql"),
+			want:    want{Unknown: []string{"whether the API server accepts RoleBinding objects: Role orders-postgresql does not exist yet, for a dry run stores nothing"}},
+		},
+		"Other": {
+			reason:  "No object of the plan is the Role.",
+			missing: role("other"),
+			want:    want{Rejected: []string{"RoleBinding orders-postgresql"}},
+		},
+		"None": {
+			reason: "It is refused for another reason.",
+			want:   want{Rejected: []string{"RoleBinding orders-postgresql"}},
+		},
+	}
+	claim, beside := example(t, "databasecluster/production.yaml")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := planner(t, state.NewSaved(beside))
+			p.DryRun = func(_ context.Context, _ string, _, u *unstructured.Unstructured) error {
+				if u.GetKind() != "RoleBinding" {
+					return nil
+				}
+				return &plan.RejectedError{Message: "not found", Missing: tc.missing}
+			}
+			planned, err := p.Plan(t.Context(), claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{Unknown: planned.Unknown}
+			for _, r := range planned.Rejected {
+				got.Rejected = append(got.Rejected, r.Object.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nPlan(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
