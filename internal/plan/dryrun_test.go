@@ -163,3 +163,50 @@ func TestDryRunMissing(t *testing.T) {
 		})
 	}
 }
+
+// TestDryRunNamespace: of a claim whose namespace its files create and does not exist yet, nothing
+// is tried. A namespace that no file creates is a refusal.
+func TestDryRunNamespace(t *testing.T) {
+	type want struct {
+		Verdict plan.Verdict
+		Tried   []string
+		Unknown []string
+	}
+	cases := map[string]struct {
+		reason     string
+		namespaces []string
+		want       want
+	}{
+		"Created": {
+			reason: "The files create the namespace.", namespaces: []string{"other", "default"},
+			want: want{
+				Verdict: plan.Changes, Tried: []string{"WebApp"},
+				Unknown: []string{"whether the API server accepts the claim and its objects: Namespace default does not exist yet, so nothing could be tried"},
+			},
+		},
+		"Missing": {
+			reason: "The files create another namespace.", namespaces: []string{"other"},
+			want: want{Verdict: plan.Refused, Tried: []string{"WebApp", "Deployment", "NetworkPolicy", "Service", "ServiceAccount"}},
+		},
+	}
+	claim, beside := example(t, "webapp/minimal.yaml")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := planner(t, state.NewSaved(beside))
+			p.Namespaces = tc.namespaces
+			got := want{}
+			p.DryRun = func(_ context.Context, _ string, _, u *unstructured.Unstructured) error {
+				got.Tried = append(got.Tried, u.GetKind())
+				return &plan.RejectedError{Message: `namespaces "default" not found`, Missing: plan.Object{APIVersion: "v1", Kind: "Namespace", Name: "default"}}
+			}
+			planned, err := p.Plan(t.Context(), claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Verdict, got.Unknown = planned.Verdict, planned.Unknown
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nPlan(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

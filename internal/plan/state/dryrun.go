@@ -66,18 +66,22 @@ func judge(u *unstructured.Unstructured, err error) error {
 	}
 	rejected := &plan.RejectedError{Message: message}
 	if kerrors.IsNotFound(err) {
-		rejected.Missing = missing(u)
+		rejected.Missing = missing(u, status.Status().Details)
 	}
 	return rejected
 }
 
-// missing returns what the API server does not find when it is to store an object. Its answer names
-// the Role of a RoleBinding as if that were a RoleBinding.
-func missing(u *unstructured.Unstructured) plan.Object {
-	if u.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: rbacv1.GroupName, Kind: "RoleBinding"}) {
-		return plan.Object{}
+// missing returns what the API server does not find when it is to store an object, by the details
+// of its answer. Those name the Role of a RoleBinding as if it were a RoleBinding, so that the
+// binding itself is read instead.
+func missing(u *unstructured.Unstructured, details *metav1.StatusDetails) plan.Object {
+	switch {
+	case details != nil && details.Group == "" && details.Kind == "namespaces":
+		return plan.Object{APIVersion: "v1", Kind: "Namespace", Name: details.Name}
+	case u.GroupVersionKind().GroupKind() == (schema.GroupKind{Group: rbacv1.GroupName, Kind: "RoleBinding"}):
+		kind, _, _ := unstructured.NestedString(u.Object, "roleRef", "kind")
+		name, _, _ := unstructured.NestedString(u.Object, "roleRef", "name")
+		return plan.Object{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind, Namespace: u.GetNamespace(), Name: name}
 	}
-	kind, _, _ := unstructured.NestedString(u.Object, "roleRef", "kind")
-	name, _, _ := unstructured.NestedString(u.Object, "roleRef", "name")
-	return plan.Object{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind, Namespace: u.GetNamespace(), Name: name}
+	return plan.Object{}
 }

@@ -32,38 +32,54 @@ const tries = "tries"
 
 // dryRunPlans checks that plans with dry runs refuse what the API server refuses when the claim is
 // applied, and nothing else.
-func dryRunPlans(t *testing.T, c client.Client, config *rest.Config) {
+func dryRunPlans(t *testing.T, c client.Client, admin, config *rest.Config) {
 	t.Helper()
 	prepare(t, c)
 	gateway := exposed(map[string]any{"host": "web.example.com", "gateway": map[string]any{"name": "public"}})
 	cases := map[string]struct {
-		reason string
-		claim  *unstructured.Unstructured
+		reason     string
+		config     *rest.Config
+		claim      *unstructured.Unstructured
+		namespaces []string
 		// rejected is in the messages of what is refused, and unknown in sentences about what was
 		// not tried.
 		rejected, unknown []string
 	}{
 		"Replaced": {
 			reason: "A field that the edit removes is not there together with the one that it sets.",
-			claim:  gateway,
+			config: config, claim: gateway,
 		},
 		"Removed": {
-			reason:   "A policy is asked about the removal of a field.",
-			claim:    exposed(nil),
+			reason: "A policy is asked about the removal of a field.",
+			config: config, claim: exposed(nil),
 			rejected: []string{"denied request: the ingress stays"},
 		},
 		"Database": {
 			reason: "What the pipeline may not grant, and what refers to an object that is created as well, is not tried.",
-			claim:  example(t, "databasecluster/production.yaml"),
+			config: config, claim: example(t, "databasecluster/production.yaml", tries),
 			unknown: []string{
 				"is attempting to grant RBAC permissions not currently held",
 				"RoleBinding objects: Role orders-postgresql does not exist yet",
 			},
 		},
+		"NamespaceToCome": {
+			reason: "The namespace is created together with the claim.",
+			config: admin, claim: example(t, "databasecluster/production.yaml", "to-come"), namespaces: []string{"to-come"},
+			unknown: []string{"Namespace to-come does not exist yet, so nothing could be tried"},
+		},
+		"NamespaceThere": {
+			reason: "The namespace that is created together with the claim exists already.",
+			config: admin, claim: example(t, "databasecluster/production.yaml", tries), namespaces: []string{tries},
+		},
+		"NamespaceMissing": {
+			reason: "All objects are refused, a RoleBinding too: it is the namespace that is missing, and not its Role.",
+			config: admin, claim: example(t, "databasecluster/minimal.yaml", "no-such"),
+			rejected: []string{`namespaces "no-such" not found`, "RoleBinding orders-postgresql: "},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			l, err := state.NewLive(config)
+			l, err := state.NewLive(tc.config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +87,7 @@ func dryRunPlans(t *testing.T, c client.Client, config *rest.Config) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.Replace, p.DryRun = true, l.DryRun
+			p.Replace, p.DryRun, p.Namespaces = true, l.DryRun, tc.namespaces
 			got, err := p.Plan(t.Context(), tc.claim)
 			if err != nil {
 				t.Fatal(err)
@@ -80,32 +96,36 @@ func dryRunPlans(t *testing.T, c client.Client, config *rest.Config) {
 			for _, r := range got.Rejected {
 				rejected = append(rejected, r.Object.String()+": "+r.Message)
 			}
-			if got.Refusal != "" || !contain(rejected, tc.rejected) || (got.Verdict == plan.Refused) != (len(tc.rejected) > 0) {
+			if got.Refusal != "" || !match(rejected, tc.rejected) || (got.Verdict == plan.Refused) != (len(tc.rejected) > 0) {
 				t.Errorf("%s\nwant refused %q, got verdict %s, refusal %q, refused %q", tc.reason, tc.rejected, got.Verdict, got.Refusal, rejected)
 			}
 			tried := slices.DeleteFunc(slices.Clone(got.Unknown), func(s string) bool {
 				return !strings.Contains(s, "API server") || strings.Contains(s, "does not serve")
 			})
-			if !contain(tried, tc.unknown) || slices.ContainsFunc(tried, func(s string) bool { return strings.Contains(s, "\n") }) {
+			if !match(tried, tc.unknown) || slices.ContainsFunc(tried, func(s string) bool { return strings.Contains(s, "\n") }) {
 				t.Errorf("%s\nwant unknown %q, got %q", tc.reason, tc.unknown, tried)
 			}
 		})
 	}
 }
 
-// contain reports whether there are as many texts as parts, each with its part.
-func contain(texts, parts []string) bool {
-	return slices.EqualFunc(texts, parts, strings.Contains)
+// match reports whether each text has one of the parts, and each part is in one of the texts.
+func match(texts, parts []string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool {
+		return !slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
+	}) && !slices.ContainsFunc(parts, func(part string) bool {
+		return !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, part) })
+	})
 }
 
-// example returns the claim of an example, in the namespace of the claims that are planned.
-func example(t *testing.T, path string) *unstructured.Unstructured {
+// example returns the claim of an example in a namespace.
+func example(t *testing.T, path, namespace string) *unstructured.Unstructured {
 	t.Helper()
 	all, err := render.Load(filepath.Join("../../../examples", path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all[0].SetNamespace(tries)
+	all[0].SetNamespace(namespace)
 	return all[0]
 }
 

@@ -99,7 +99,7 @@ func TestLive(t *testing.T) {
 	t.Run("Fetch", func(t *testing.T) { fetches(t, admin) })
 	t.Run("Export", func(t *testing.T) { exports(t, admin) })
 	t.Run("DryRun", func(t *testing.T) { dryRuns(t, c, admin, as(reviewer)) })
-	t.Run("DryRunPlans", func(t *testing.T) { dryRunPlans(t, c, as(pipeline)) })
+	t.Run("DryRunPlans", func(t *testing.T) { dryRunPlans(t, c, admin, as(pipeline)) })
 	t.Run("Explain", func(t *testing.T) { explains(t, c, as(reviewer), as("nobody"), claim) })
 }
 
