@@ -101,10 +101,11 @@ func (c *planCmd) Run(ctx context.Context, s streams) error {
 	if c.Fleet {
 		return c.fleet(ctx, planner, s)
 	}
-	claims, err := c.claims(planner.Schemas, s)
+	claims, namespaces, err := c.claims(planner.Schemas, s)
 	if err != nil {
 		return err
 	}
+	planner.Namespaces = namespaces
 	plans := make([]plan.Claim, 0, len(claims))
 	for _, claim := range claims {
 		planned := planner.Plan
@@ -238,32 +239,34 @@ func (c *planCmd) state(s streams) (plan.State, error) {
 	return state.WithSettings(live, settings), nil
 }
 
-// claims returns the claims in the files, in their order. Other objects in them are counted, and
-// are not part of the plan.
-func (c *planCmd) claims(schemas xrd.Schemas, s streams) ([]*unstructured.Unstructured, error) {
-	var out []*unstructured.Unstructured
+// claims returns the claims in the files, in their order, and the names of the namespaces in them.
+// Objects that are no claims are counted, and are not part of the plan.
+func (c *planCmd) claims(schemas xrd.Schemas, s streams) (claims []*unstructured.Unstructured, namespaces []string, err error) {
 	other := 0
 	for _, path := range c.Claims {
 		all, err := load(path, s.in)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, u := range all {
 			if !schemas.Has(u.GroupVersionKind()) {
 				other++
+				if u.GetAPIVersion() == "v1" && u.GetKind() == "Namespace" {
+					namespaces = append(namespaces, u.GetName())
+				}
 				continue
 			}
 			if u.GetNamespace() == "" && c.Namespace != "" {
 				u.SetNamespace(c.Namespace)
 			}
-			out = append(out, u)
+			claims = append(claims, u)
 		}
 	}
-	if len(out) == 0 {
-		return nil, errors.New("cannot plan: no claim is in " + strings.Join(c.Claims, ", ") + ": claims are of kind EcommercePlatform, DatabaseCluster or WebApp")
+	if len(claims) == 0 {
+		return nil, nil, errors.New("cannot plan: no claim is in " + strings.Join(c.Claims, ", ") + ": claims are of kind EcommercePlatform, DatabaseCluster or WebApp")
 	}
 	if other > 0 {
 		fmt.Fprintf(s.err, "note: objects that are no claims were left out: %d\n", other)
 	}
-	return out, nil
+	return claims, namespaces, nil
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/storeplane/storeplane/internal/fieldowner"
 )
 
-// A DryRun applies an object on the API server as a field manager, without storing it. The error is
-// a RejectedError where the API server refuses the object, and an UntriedError where it neither
+// A DryRun applies an object on the API server as a field manager, without storing it: by a merge
+// patch of what is live, which also removes fields, or on the server where live is nil. The error
+// is a RejectedError where the API server refuses the object, and an UntriedError where it neither
 // accepts nor refuses it.
-type DryRun func(ctx context.Context, manager string, u *unstructured.Unstructured) error
+type DryRun func(ctx context.Context, manager string, live, u *unstructured.Unstructured) error
 
 // An UntriedError is why the API server neither accepts nor refuses objects of a kind.
 type UntriedError struct{ Why string }
@@ -24,7 +25,13 @@ type UntriedError struct{ Why string }
 func (e *UntriedError) Error() string { return e.Why }
 
 // A RejectedError is why the API server refuses an object.
-type RejectedError struct{ Message string }
+type RejectedError struct {
+	Message string
+
+	// Missing is an object that does not exist and without which the API server refuses this one.
+	// It is empty where there is none.
+	Missing Object
+}
 
 func (e *RejectedError) Error() string { return e.Message }
 
@@ -39,40 +46,67 @@ type Rejection struct {
 // claimManager is the field manager of the dry run of a claim itself.
 const claimManager = "storeplane-plan"
 
-// dryRun applies the claim and the objects that are created or changed in a dry run, as Crossplane
-// applies them. Secrets are left out: generated ones do not exist yet, and existing ones are not
-// sent anywhere.
+// dryRun applies the claim and the objects that are created or changed in a dry run.
 func (p *Planner) dryRun(ctx context.Context, out *Claim, e *edit, pairs []pair, will objects) error {
 	if p.DryRun == nil {
 		return nil
 	}
+	created := map[key]bool{}
+	for _, c := range pairs {
+		if c.Action == Create {
+			created[keyOf(c.after)] = true
+		}
+	}
+	untried := map[string]bool{}
+	for _, a := range applications(out, e, pairs, will) {
+		err := p.DryRun(ctx, a.manager, a.live, a.object)
+		unknown, rejected := &UntriedError{}, &RejectedError{}
+		if errors.As(err, &rejected) {
+			switch missing := rejected.Missing; {
+			case missing.Kind == "Namespace" && slices.Contains(p.Namespaces, missing.Name):
+				out.Unknown = append(out.Unknown, fmt.Sprintf("whether the API server accepts the claim and its objects: %s does not exist yet, so nothing could be tried", missing))
+				return nil
+			case created[missing.key()]:
+				err = &UntriedError{Why: fmt.Sprintf("%s does not exist yet, for a dry run stores nothing", missing)}
+			}
+		}
+		kind := a.object.GetKind()
+		switch {
+		case errors.As(err, &unknown):
+			if !untried[kind] {
+				untried[kind] = true
+				out.Unknown = append(out.Unknown, fmt.Sprintf("whether the API server accepts %s objects: %s", kind, unknown.Why))
+			}
+		case errors.As(err, &rejected):
+			out.Rejected = append(out.Rejected, Rejection{Object: objectOf(a.object), Message: rejected.Message})
+		case err != nil:
+			return fmt.Errorf("cannot apply %s in a dry run: %w", objectOf(a.object), err)
+		}
+	}
+	return nil
+}
+
+// application is an object that is applied by a field manager, and what is live of it where that is
+// patched.
+type application struct {
+	manager      string
+	live, object *unstructured.Unstructured
+}
+
+// applications returns what a dry run applies: objects as Crossplane applies them, and a claim that
+// exists as a patch, as kubectl applies it, since a manager that owns no field of it removes none.
+// Secrets are left out: generated ones do not exist yet, and existing ones are not sent anywhere.
+func applications(out *Claim, e *edit, pairs []pair, will objects) []application {
 	uids := map[types.UID]bool{}
 	for _, u := range e.tree {
 		uids[u.GetUID()] = true
 	}
-	untried := map[string]bool{}
-	try := func(manager string, u *unstructured.Unstructured) error {
-		err := p.DryRun(ctx, manager, u)
-		unknown, rejected := &UntriedError{}, &RejectedError{}
-		switch {
-		case errors.As(err, &unknown):
-			if !untried[u.GetKind()] {
-				untried[u.GetKind()] = true
-				out.Unknown = append(out.Unknown, fmt.Sprintf("whether the API server accepts %s objects: %s", u.GetKind(), unknown.Why))
-			}
-			return nil
-		case errors.As(err, &rejected):
-			out.Rejected = append(out.Rejected, Rejection{Object: objectOf(u), Message: rejected.Message})
-			return nil
-		case err != nil:
-			return fmt.Errorf("cannot apply %s in a dry run: %w", objectOf(u), err)
-		}
-		return nil
-	}
-	if e.live == nil || len(out.Edits) > 0 {
-		if err := try(claimManager, applicable(e.next, uids)); err != nil {
-			return err
-		}
+	var all []application
+	switch {
+	case e.live == nil:
+		all = append(all, application{manager: claimManager, object: applicable(e.next, uids)})
+	case len(out.Edits) > 0:
+		all = append(all, application{manager: claimManager, live: applicable(e.live, uids), object: applicable(e.next, uids)})
 	}
 	for _, c := range pairs {
 		applied := will[keyOf(c.either())].applied
@@ -80,11 +114,9 @@ func (p *Planner) dryRun(ctx context.Context, out *Claim, e *edit, pairs []pair,
 			continue
 		}
 		manager := fieldowner.Manager(c.owner.GetName(), c.owner.GroupVersionKind().GroupKind())
-		if err := try(manager, applicable(applied, uids)); err != nil {
-			return err
-		}
+		all = append(all, application{manager: manager, object: applicable(applied, uids)})
 	}
-	return nil
+	return all
 }
 
 // applicable returns an object without what only the API server sets, and without references

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/internal/plan"
@@ -20,8 +21,11 @@ func TestDryRun(t *testing.T) {
 	claim, beside := example(t, "webapp/minimal.yaml")
 	p := planner(t, state.NewSaved(beside))
 	tried := map[string]string{}
-	p.DryRun = func(_ context.Context, manager string, u *unstructured.Unstructured) error {
+	p.DryRun = func(_ context.Context, manager string, live, u *unstructured.Unstructured) error {
 		tried[u.GetKind()] = manager
+		if live != nil {
+			t.Errorf("%s %s does not exist, and was to be patched", u.GetKind(), u.GetName())
+		}
 		if len(u.GetOwnerReferences()) > 0 || u.GetUID() != "" || u.GetResourceVersion() != "" || u.Object["status"] != nil {
 			t.Errorf("%s %s has what only the API server sets: %v", u.GetKind(), u.GetName(), u.Object["metadata"])
 		}
@@ -57,7 +61,7 @@ func TestDryRun(t *testing.T) {
 		}
 	}
 
-	p.DryRun = func(context.Context, string, *unstructured.Unstructured) error {
+	p.DryRun = func(context.Context, string, *unstructured.Unstructured, *unstructured.Unstructured) error {
 		return errors.New("connection refused")
 	}
 	if _, err := p.Plan(t.Context(), claim); err == nil || !strings.Contains(err.Error(), "in a dry run: connection refused") {
@@ -69,11 +73,140 @@ func TestDryRun(t *testing.T) {
 func TestDryRunUnchanged(t *testing.T) {
 	claim, beside := example(t, "webapp/minimal.yaml")
 	p := planner(t, state.NewSaved(cluster(t, claim, beside)))
-	p.DryRun = func(_ context.Context, _ string, u *unstructured.Unstructured) error {
+	p.DryRun = func(_ context.Context, _ string, _, u *unstructured.Unstructured) error {
 		t.Errorf("%s %s was tried", u.GetKind(), u.GetName())
 		return nil
 	}
 	if _, err := p.Plan(t.Context(), claim); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestDryRunEdited: a claim that exists is patched, from what is live to all that it becomes, and
+// what it composes is applied.
+func TestDryRunEdited(t *testing.T) {
+	claim, beside := example(t, "webapp/production.yaml")
+	p := planner(t, state.NewSaved(cluster(t, claim, beside)))
+	patched := map[string]bool{}
+	p.DryRun = func(_ context.Context, _ string, live, u *unstructured.Unstructured) error {
+		patched[u.GetKind()] = live != nil
+		if live == nil {
+			return nil
+		}
+		class := func(u *unstructured.Unstructured) string {
+			text, _, _ := unstructured.NestedString(u.Object, "spec", "ingress", "className")
+			return text
+		}
+		if class(live) != "nginx" || class(u) != "" {
+			t.Errorf("want the class removed, got %q and %q", class(live), class(u))
+		}
+		return nil
+	}
+	edited := claim.DeepCopy()
+	set(nil, "ingress", "className").apply(t, edited)
+	if _, err := p.Plan(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]bool{"WebApp": true, "Ingress": false}, patched); diff != "" {
+		t.Errorf("what was patched: -want, +got:\n%s", diff)
+	}
+}
+
+// TestDryRunMissing: an object that the API server refuses for the lack of another one is refused,
+// unless the plan creates the other one, which no dry run stores.
+func TestDryRunMissing(t *testing.T) {
+	role := func(name string) plan.Object {
+		return plan.Object{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role", Namespace: "default", Name: name}
+	}
+	type want struct{ Rejected, Unknown []string }
+	cases := map[string]struct {
+		reason  string
+		missing plan.Object
+		want    want
+	}{
+		"Created": {
+			reason:  "The plan creates the Role.",
+			missing: role("orders-postgresql"),
+			want:    want{Unknown: []string{"whether the API server accepts RoleBinding objects: Role orders-postgresql does not exist yet, for a dry run stores nothing"}},
+		},
+		"Other": {
+			reason:  "No object of the plan is the Role.",
+			missing: role("other"),
+			want:    want{Rejected: []string{"RoleBinding orders-postgresql"}},
+		},
+		"None": {
+			reason: "It is refused for another reason.",
+			want:   want{Rejected: []string{"RoleBinding orders-postgresql"}},
+		},
+	}
+	claim, beside := example(t, "databasecluster/production.yaml")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := planner(t, state.NewSaved(beside))
+			p.DryRun = func(_ context.Context, _ string, _, u *unstructured.Unstructured) error {
+				if u.GetKind() != "RoleBinding" {
+					return nil
+				}
+				return &plan.RejectedError{Message: "not found", Missing: tc.missing}
+			}
+			planned, err := p.Plan(t.Context(), claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{Unknown: planned.Unknown}
+			for _, r := range planned.Rejected {
+				got.Rejected = append(got.Rejected, r.Object.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nPlan(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDryRunNamespace: of a claim whose namespace its files create and does not exist yet, nothing
+// is tried. A namespace that no file creates is a refusal.
+func TestDryRunNamespace(t *testing.T) {
+	type want struct {
+		Verdict plan.Verdict
+		Tried   []string
+		Unknown []string
+	}
+	cases := map[string]struct {
+		reason     string
+		namespaces []string
+		want       want
+	}{
+		"Created": {
+			reason: "The files create the namespace.", namespaces: []string{"other", "default"},
+			want: want{
+				Verdict: plan.Changes, Tried: []string{"WebApp"},
+				Unknown: []string{"whether the API server accepts the claim and its objects: Namespace default does not exist yet, so nothing could be tried"},
+			},
+		},
+		"Missing": {
+			reason: "The files create another namespace.", namespaces: []string{"other"},
+			want: want{Verdict: plan.Refused, Tried: []string{"WebApp", "Deployment", "NetworkPolicy", "Service", "ServiceAccount"}},
+		},
+	}
+	claim, beside := example(t, "webapp/minimal.yaml")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := planner(t, state.NewSaved(beside))
+			p.Namespaces = tc.namespaces
+			got := want{}
+			p.DryRun = func(_ context.Context, _ string, _, u *unstructured.Unstructured) error {
+				got.Tried = append(got.Tried, u.GetKind())
+				return &plan.RejectedError{Message: `namespaces "default" not found`, Missing: plan.Object{APIVersion: "v1", Kind: "Namespace", Name: "default"}}
+			}
+			planned, err := p.Plan(t.Context(), claim)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Verdict, got.Unknown = planned.Verdict, planned.Unknown
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nPlan(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

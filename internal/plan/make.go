@@ -57,6 +57,10 @@ type Planner struct {
 	// DryRun applies the objects of a plan on the API server without storing them. May be nil.
 	DryRun DryRun
 
+	// Namespaces are those that are created together with the claims. A dry run tries nothing in
+	// one that does not exist yet.
+	Namespaces []string
+
 	// Prices are those of what claims request. May be nil.
 	Prices *Prices
 

@@ -25,6 +25,10 @@ func keyOf(u *unstructured.Unstructured) key {
 	return key{GroupKind: u.GroupVersionKind().GroupKind(), name: u.GetName()}
 }
 
+func (o Object) key() key {
+	return key{GroupKind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), name: o.Name}
+}
+
 func objectOf(u *unstructured.Unstructured) Object {
 	return Object{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }

@@ -37,7 +37,7 @@ func TestLive(t *testing.T) {
 	p := planetest.Start(t, false)
 	admin := p.Config(plane.Admin)
 	c := planetest.Client(t, admin)
-	planetest.Define(t, c)
+	planetest.Define(t, c, routes())
 	fill(t, c)
 
 	as := func(user string) *rest.Config {
@@ -99,6 +99,7 @@ func TestLive(t *testing.T) {
 	t.Run("Fetch", func(t *testing.T) { fetches(t, admin) })
 	t.Run("Export", func(t *testing.T) { exports(t, admin) })
 	t.Run("DryRun", func(t *testing.T) { dryRuns(t, c, admin, as(reviewer)) })
+	t.Run("DryRunPlans", func(t *testing.T) { dryRunPlans(t, c, admin, as(pipeline)) })
 	t.Run("Explain", func(t *testing.T) { explains(t, c, as(reviewer), as("nobody"), claim) })
 }
 
@@ -273,10 +274,19 @@ func dryRuns(t *testing.T, c client.Client, admin, config *rest.Config) {
 	elsewhere.SetNamespace("no-such")
 	missing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Nothing"}}
 	missing.SetName("tried")
+	web := &unstructured.Unstructured{}
+	web.SetGroupVersionKind(webApp)
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "web"}, web); err != nil {
+		t.Fatal(err)
+	}
+	unknown := web.DeepCopy()
+	if err := unstructured.SetNestedField(unknown.Object, "a", "spec", "colour"); err != nil {
+		t.Fatal(err)
+	}
 	cases := map[string]struct {
 		reason  string
 		config  *rest.Config
-		u       *unstructured.Unstructured
+		live, u *unstructured.Unstructured
 		want    any
 		message string
 	}{
@@ -285,6 +295,9 @@ func dryRuns(t *testing.T, c client.Client, admin, config *rest.Config) {
 		"Namespace": {reason: "The namespace does not exist.", config: admin, u: elsewhere, want: &plan.RejectedError{}, message: `namespaces "no-such" not found`},
 		"Denied":    {reason: "The user may not apply it, which says nothing about the object.", config: config, u: service(map[string]any{"ports": ports}), want: &plan.UntriedError{}, message: "they may not be applied"},
 		"Kind":      {reason: "The cluster does not serve the kind.", config: admin, u: missing, want: &plan.UntriedError{}, message: "does not serve"},
+		"Same":      {reason: "Nothing changes.", config: admin, live: web, u: web},
+		"Field":     {reason: "The definition has no such field.", config: admin, live: web, u: unknown, want: &plan.RejectedError{}, message: `unknown field "spec.colour"`},
+		"Patch":     {reason: "The user may not patch it.", config: config, live: web, u: unknown, want: &plan.UntriedError{}, message: "they may not be applied"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -292,7 +305,7 @@ func dryRuns(t *testing.T, c client.Client, admin, config *rest.Config) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = l.DryRun(t.Context(), "tester", tc.u)
+			err = l.DryRun(t.Context(), "tester", tc.live, tc.u)
 			if reflect.TypeOf(tc.want) != reflect.TypeOf(err) || err != nil && !strings.Contains(err.Error(), tc.message) {
 				t.Errorf("%s\nwant %T with %q, got %T: %v", tc.reason, tc.want, tc.message, err, err)
 			}
