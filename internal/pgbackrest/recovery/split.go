@@ -66,18 +66,24 @@ func (r Recovery) Offer(ctx context.Context, socket string) (stop func(), err er
 }
 
 // copyControl copies the control file, in which pgBackRest finds the version of the server whose
-// WAL it gets.
+// WAL it gets, and the label of an online backup, without which newer releases of pgBackRest refuse
+// the control file that they have restored.
 func copyControl(from, to string) error {
-	const control = "global/pg_control"
-	content, err := os.ReadFile(filepath.Join(from, control)) //nolint:gosec // the folder is the recovery's
-	if err != nil {
-		return fmt.Errorf("cannot offer the archive: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Join(to, filepath.Dir(control)), 0o700); err != nil {
-		return fmt.Errorf("cannot offer the archive: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(to, control), content, 0o600); err != nil {
-		return fmt.Errorf("cannot offer the archive: %w", err)
+	for _, name := range []string{"global/pg_control", "backup_label"} {
+		content, err := os.ReadFile(filepath.Join(from, name)) //nolint:gosec // the folder is the recovery's
+		if name == "backup_label" && errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot offer the archive: %w", err)
+		}
+		into := filepath.Join(to, name)
+		if err := os.MkdirAll(filepath.Dir(into), 0o700); err != nil {
+			return fmt.Errorf("cannot offer the archive: %w", err)
+		}
+		if err := os.WriteFile(into, content, 0o600); err != nil {
+			return fmt.Errorf("cannot offer the archive: %w", err)
+		}
 	}
 	return nil
 }

@@ -113,3 +113,40 @@ func listen(t *testing.T) (net.Listener, string) {
 	}
 	return listener, socket
 }
+
+// TestCopyControl: what pgBackRest reads of a server is copied, with the label of an online backup
+// if there is one.
+func TestCopyControl(t *testing.T) {
+	cases := map[string]map[string]string{
+		"Online":  {"global/pg_control": "control", "backup_label": "label"},
+		"Offline": {"global/pg_control": "control"},
+	}
+	for name, files := range cases {
+		t.Run(name, func(t *testing.T) {
+			from, to := t.TempDir(), t.TempDir()
+			for name, content := range files {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(from, name), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := copyControl(from, to); err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for _, name := range []string{"global/pg_control", "backup_label"} {
+				if content, err := os.ReadFile(filepath.Join(to, name)); err == nil {
+					got[name] = string(content)
+				}
+			}
+			if diff := cmp.Diff(files, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	if err := copyControl(t.TempDir(), t.TempDir()); err == nil {
+		t.Error("without a control file: got no error")
+	}
+}
