@@ -291,7 +291,7 @@ func TestRestoreImmutable(t *testing.T) {
 // TestClusterProviderConfigOfBefore: an object from before its credentials had to be declared
 // shared can still be written, so that its users can be counted and its finalizer removed.
 func TestClusterProviderConfigOfBefore(t *testing.T) {
-	const needs = "credentials of source Secret need either perNamespace: true, for a Secret <name>-<namespace> for the Backups of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all"
+	const needs = "credentials of source Secret need either perNamespace: true, for a Secret <name>-<namespace> for the Backups of each namespace, or shared: true, for one that lets a user who may read Secrets in one of them read and delete the backups of all"
 	credentials := func(more string) edit {
 		return edit{"spec.credentials", "{source: Secret, secretRef: {name: a, namespace: b}" + more + "}"}
 	}

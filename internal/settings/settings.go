@@ -391,7 +391,7 @@ func (b *Backup) check() error {
 	case b.SecretRef != nil && b.SecretRef.Namespace == "" && (b.SecretRef.PerNamespace || b.SecretRef.Shared):
 		fault = "secretRef.perNamespace and shared need secretRef.namespace: without it each namespace has a Secret of its own"
 	case b.SecretRef != nil && b.SecretRef.Namespace != "" && b.SecretRef.PerNamespace == b.SecretRef.Shared:
-		fault = "secretRef needs either perNamespace: true, for a Secret " + b.SecretRef.Name + "-<namespace> for the claims of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all"
+		fault = "secretRef needs either perNamespace: true, for a Secret " + b.SecretRef.Name + "-<namespace> for the claims of each namespace, or shared: true, for one that lets a user who may read Secrets in one of them read and delete the backups of all"
 	case !slices.Contains([]string{"", EncryptionNone, EncryptionGenerated}, b.Encryption):
 		fault = "encryption must be None or Generated, is " + strconv.Quote(b.Encryption)
 	case b.Encryption == EncryptionGenerated && b.Type == "volume":

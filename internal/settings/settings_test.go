@@ -95,11 +95,11 @@ func TestRead(t *testing.T) {
 		"BackupPrefix":   {reason: "Nobody leaves the bucket.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "prefix": "../x"}}, err: refused + `backup.prefix must be a relative path like team/backups, is "../x"`},
 		"BackupOneForAll": {
 			reason: "Who shares one Secret with all namespaces says so.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform"}}},
-			err: refused + "backup.secretRef needs either perNamespace: true, for a Secret s-<namespace> for the claims of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all",
+			err: refused + "backup.secretRef needs either perNamespace: true, for a Secret s-<namespace> for the claims of each namespace, or shared: true, for one that lets a user who may read Secrets in one of them read and delete the backups of all",
 		},
 		"BackupBoth": {
 			reason: "It is one or the other.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform", "shared": true, "perNamespace": true}}},
-			err: refused + "backup.secretRef needs either perNamespace: true, for a Secret s-<namespace> for the claims of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all",
+			err: refused + "backup.secretRef needs either perNamespace: true, for a Secret s-<namespace> for the claims of each namespace, or shared: true, for one that lets a user who may read Secrets in one of them read and delete the backups of all",
 		},
 		"BackupSharedNowhere": {
 			reason: "A namespace's own Secret is not shared.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "shared": true}}},
@@ -168,7 +168,7 @@ func TestRead(t *testing.T) {
 // TestReadRemembered: a claim keeps the settings with which it was composed while those of the
 // installation are invalid. They were checked at that time, so later checks do not apply to them.
 func TestReadRemembered(t *testing.T) {
-	const needs = "cannot use EnvironmentConfig storeplane: data.backup.secretRef needs either perNamespace: true, for a Secret s-<namespace> for the claims of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all"
+	const needs = "cannot use EnvironmentConfig storeplane: data.backup.secretRef needs either perNamespace: true, for a Secret s-<namespace> for the claims of each namespace, or shared: true, for one that lets a user who may read Secrets in one of them read and delete the backups of all"
 	defaults := Settings{ImageRegistry: "registry.example.com/storeplane"}
 	old := map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform"}}}
 	backupOf := func(ref SecretRef) Settings {

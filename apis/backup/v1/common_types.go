@@ -147,7 +147,7 @@ type Destination struct {
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// Insecure allows an endpoint without TLS (http): credentials and data can be read
-	// by whoever is on the way. Method physical allows none.
+	// on the way by anyone who reads the traffic. Method physical allows none.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
 

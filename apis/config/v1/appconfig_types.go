@@ -248,7 +248,7 @@ type RolloutBy string
 const (
 	// ByProvider lets the provider change them.
 	ByProvider RolloutBy = "Provider"
-	// ByOwner leaves it to whoever makes them.
+	// ByOwner leaves them to the controller or the person that owns them.
 	ByOwner RolloutBy = "Owner"
 )
 

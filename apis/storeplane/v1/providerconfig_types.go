@@ -53,7 +53,7 @@ type ProviderConfigSpec struct {
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// Insecure allows an endpoint without TLS (http): credentials and data can be read
-	// by whoever is on the way.
+	// on the way by anyone who reads the traffic.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
 
@@ -141,7 +141,7 @@ type Credentials struct {
 	PerNamespace bool `json:"perNamespace,omitempty"`
 
 	// Shared says, of a ClusterProviderConfig's source Secret or Environment, that the
-	// same credentials are meant for all namespaces: whoever may read Secrets in one that
+	// same credentials are meant for all namespaces: a user who may read Secrets in one that
 	// has a Backup can then read and delete the backups of all.
 	// +optional
 	Shared bool `json:"shared,omitempty"`
@@ -194,8 +194,8 @@ type ProviderConfigList struct {
 // ClusterProviderConfig says how the Backups of all namespaces reach an object
 // store. The one named default is used where none is named.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source != 'Secret' || (has(self.spec.credentials.perNamespace) && self.spec.credentials.perNamespace) != (has(self.spec.credentials.shared) && self.spec.credentials.shared) || oldSelf.hasValue() && oldSelf.value().spec.?credentials.?source.orValue('None') == 'Secret' && !oldSelf.value().spec.?credentials.?perNamespace.orValue(false) && !oldSelf.value().spec.?credentials.?shared.orValue(false) && !self.spec.?credentials.?perNamespace.orValue(false) && !self.spec.?credentials.?shared.orValue(false)",message="credentials of source Secret need either perNamespace: true, for a Secret <name>-<namespace> for the Backups of each namespace, or shared: true, for one that lets whoever may read Secrets in one of them read and delete the backups of all",optionalOldSelf=true
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source != 'Environment' || has(self.spec.credentials.shared) && self.spec.credentials.shared || oldSelf.hasValue() && oldSelf.value().spec.?credentials.?source.orValue('None') == 'Environment' && !oldSelf.value().spec.?credentials.?shared.orValue(false)",message="credentials of source Environment are for all namespaces, so that whoever may read Secrets in one that has a Backup can read and delete the backups of all: say shared: true",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source != 'Secret' || (has(self.spec.credentials.perNamespace) && self.spec.credentials.perNamespace) != (has(self.spec.credentials.shared) && self.spec.credentials.shared) || oldSelf.hasValue() && oldSelf.value().spec.?credentials.?source.orValue('None') == 'Secret' && !oldSelf.value().spec.?credentials.?perNamespace.orValue(false) && !oldSelf.value().spec.?credentials.?shared.orValue(false) && !self.spec.?credentials.?perNamespace.orValue(false) && !self.spec.?credentials.?shared.orValue(false)",message="credentials of source Secret need either perNamespace: true, for a Secret <name>-<namespace> for the Backups of each namespace, or shared: true, for one that lets a user who may read Secrets in one of them read and delete the backups of all",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source != 'Environment' || has(self.spec.credentials.shared) && self.spec.credentials.shared || oldSelf.hasValue() && oldSelf.value().spec.?credentials.?source.orValue('None') == 'Environment' && !oldSelf.value().spec.?credentials.?shared.orValue(false)",message="credentials of source Environment are for all namespaces, so that a user who may read Secrets in one that has a Backup can read and delete the backups of all: say shared: true",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source == 'Secret' || !has(self.spec.credentials.perNamespace) || !self.spec.credentials.perNamespace",message="credentials.perNamespace goes with source Secret"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.encryption) || self.spec.encryption != 'Generated' || has(self.spec.credentials) && self.spec.credentials.source in ['Secret', 'Environment']",message="encryption: Generated goes with credentials of source Secret or Environment, which are the platform's"
 // +kubebuilder:object:root=true
