@@ -183,6 +183,10 @@ soak: ## Hold a database of three under 50 faults, with a restore after each: [S
 bench: ## Measure the function against a floor, in one run.
 	go test ./test/bench -run '^$$' -bench . -benchmem -count 1 -timeout 30m
 
+.PHONY: bench-plan
+bench-plan: ## Measure plans of an edit of one claim of each kind, and of 1,000 claims against another release.
+	go test ./internal/plan -run '^$$' -bench . -benchtime 2s -timeout 30m
+
 .PHONY: bench-postgresql
 bench-postgresql: ## Measure PostgreSQL of a claim against the same image run plainly, on the cluster of KUBECONFIG, else on the embedded one.
 	hack/with-cluster.sh go run ./test/bench/postgresql
