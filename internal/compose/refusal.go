@@ -32,7 +32,7 @@ type refusal struct {
 	// stopped is the component at which Crossplane stopped, and why is the error.
 	stopped, why string
 
-	// first is when Crossplane first stopped at the claim's current generation, and last is when
+	// first is when Crossplane first stopped with the claim's current spec, and last is when
 	// the component was last tried.
 	first, last time.Time
 }
@@ -41,7 +41,7 @@ const refusalPrefix = "Unsynced resources: "
 
 var stoppedAt = regexp.MustCompile(`cannot apply composed resource "([^"]+)": (.*)`)
 
-// refusal returns the refusal of the claim's current generation. Where Crossplane stopped, the
+// refusal returns the refusal of the claim's current spec. Where Crossplane stopped, the
 // condition reports that only until the next pass, so the status records it.
 func (c *Claim) refusal() refusal {
 	r, was := c.unsynced(), c.pastRefusal()
@@ -92,10 +92,10 @@ func (c *Claim) unsynced() refusal {
 // refusalField is the status field that records where Crossplane stopped.
 const refusalField = "refusal"
 
-// pastRefusal returns the refusal that the status records of the claim's current generation.
+// pastRefusal returns the refusal that the status records of the claim's current spec.
 func (c *Claim) pastRefusal() refusal {
 	var was appsv1.Refusal
-	if err := structs.Decode(c.status(refusalField).GetStructValue(), &was); err != nil || was.Generation != c.Generation() {
+	if err := structs.Decode(c.status(refusalField).GetStructValue(), &was); err != nil || was.SpecDigest != c.specDigest() {
 		return refusal{} // A record that cannot be read is ignored: the component is tried again.
 	}
 	return refusal{stopped: was.Component, why: was.Message, first: was.FirstTime.Time, last: was.LastTime.Time}
@@ -115,7 +115,7 @@ func (r refusal) remember(rsp *fnv1.RunFunctionResponse, c *Claim) error {
 		return nil
 	}
 	s, err := structs.Encode(&appsv1.Refusal{
-		Component: r.stopped, Message: text.Clip(r.why, maxRefusal), Generation: c.Generation(),
+		Component: r.stopped, Message: text.Clip(r.why, maxRefusal), SpecDigest: c.specDigest(),
 		FirstTime: metav1.NewTime(r.first), LastTime: metav1.NewTime(r.last),
 	})
 	if err != nil {

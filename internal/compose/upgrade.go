@@ -80,14 +80,8 @@ func (c *Claim) delay(w Window) time.Duration {
 // of the application; of what else users change; and of when which manager wrote the spec. A
 // release that gives a field a default changes the first digest, without a write.
 func (c *Claim) inputs(u *Upgrade) string {
-	spec := shallow(c.composite.GetFields()["spec"].GetStructValue())
-	for _, field := range []string{"crossplane", "maintenance", "replicas"} {
-		delete(spec.GetFields(), field)
-	}
+	out := c.specDigest("maintenance", "replicas")
 	d := fnv{sum: offset64}
-	d.object(spec)
-	out := strconv.FormatUint(d.sum, 16)
-	d.sum = offset64
 	for _, in := range u.Inputs {
 		d.text(in)
 	}
@@ -96,6 +90,19 @@ func (c *Claim) inputs(u *Upgrade) string {
 		out += "-" + writes
 	}
 	return out
+}
+
+// specDigest returns a digest of the claim's spec without some fields, and without what Crossplane
+// writes there.
+func (c *Claim) specDigest(without ...string) string {
+	spec := shallow(c.composite.GetFields()["spec"].GetStructValue())
+	delete(spec.GetFields(), "crossplane")
+	for _, field := range without {
+		delete(spec.GetFields(), field)
+	}
+	d := fnv{sum: offset64}
+	d.object(spec)
+	return strconv.FormatUint(d.sum, 16)
 }
 
 // writes returns a digest of when each manager last wrote to the claim's spec, by managed fields,

@@ -97,10 +97,12 @@ type Refusal struct {
 	// Message of the API server.
 	Message string `json:"message"`
 
-	// Generation of the claim at which the object is refused.
-	Generation int64 `json:"generation"`
+	// SpecDigest is a digest of the claim's spec with which the object is refused, without what
+	// Crossplane writes there: the references to composed objects change with each attempt to
+	// create one, and the claim's generation with them.
+	SpecDigest string `json:"specDigest"`
 
-	// FirstTime is when the object was refused first at this generation.
+	// FirstTime is when the object was refused first with this spec.
 	FirstTime metav1.Time `json:"firstTime"`
 
 	// LastTime is when it was tried last.
