@@ -8,6 +8,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
@@ -214,6 +215,10 @@ func cacheTolerations() []corev1.Toleration {
 	return []corev1.Toleration{away(corev1.TaintNodeNotReady), away(corev1.TaintNodeUnreachable)}
 }
 
+// cacheGrace is how long the cache may take to start until its pod is requested: as a rule it is
+// ready before.
+const cacheGrace = 6 * time.Second
+
 // awaitCache reads what keeps the cache's pod from becoming ready.
 func (s *shop) awaitCache(c *compose.Claim) error {
 	live := struct {
@@ -222,7 +227,7 @@ func (s *shop) awaitCache(c *compose.Claim) error {
 	if ok, err := c.ReadObserved(cacheServer, &live); err != nil || !ok || !s.hasCache() {
 		return err
 	}
-	s.cacheWaits = build.AwaitDeployment(c, cache, &live.Status, nil)
+	s.cacheWaits = build.AwaitDeployment(c, cache, &live.Status, cacheGrace, nil)
 	if s.cacheWaits.Lasting {
 		s.podFailure = cmp.Or(s.podFailure, s.cacheWaits.Message)
 	}

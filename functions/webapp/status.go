@@ -1,6 +1,8 @@
 package webapp
 
 import (
+	"time"
+
 	"google.golang.org/protobuf/types/known/structpb"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -73,6 +75,9 @@ func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*s
 	return func(deployment *structpb.Struct) health.Status { return by(deployment).Because(l.waits.Message) }
 }
 
+// progressGrace is how long a rollout may make no progress before its pods are requested.
+const progressGrace = 3 * time.Second
+
 func observe(c *compose.Claim, s *appsv1.WebAppSpec, migration string, port int32) (live, error) {
 	l := live{account: c.IsComposed(account), review: c.IsReview()}
 	job := c.Observed(migration)
@@ -107,7 +112,7 @@ func observeDeployment(c *compose.Claim, component string) (liveDeployment, bool
 	l.exists = ok
 	l.scaledByOther = c.OwnedByOther(component, "f:spec", "f:replicas")
 	if ok && (l.Spec.Replicas == nil || *l.Spec.Replicas > 0) {
-		l.waits = build.AwaitDeployment(c, component, &l.Status, (*podfailure.Failure).Lift)
+		l.waits = build.AwaitDeployment(c, component, &l.Status, progressGrace, (*podfailure.Failure).Lift)
 	}
 	return l, ok, nil
 }

@@ -12,18 +12,15 @@ import (
 	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
-// progressGrace is how long a rollout may make no progress before its pods are requested.
-// Crossplane watches what is requested, and each pod that starts causes a dozen events.
-const progressGrace = 3 * time.Second
-
 // startWindow is how long after an edit the requested pods are read again every two seconds.
 const startWindow = 15 * time.Second
 
 // AwaitDeployment returns what keeps the pods of the Deployment of a name from becoming ready. Pods
-// are requested only while some are not ready, and not before progressGrace has passed since the
-// last progress, unless the claim's status already reports a pod failure. lift returns what to set
-// in the claim because of a failure, or "". It may be nil.
-func AwaitDeployment(c *compose.Claim, name string, status *k8sappsv1.DeploymentStatus, lift func(*podfailure.Failure) string) health.Wait {
+// are requested only while some are not ready, and not before grace has passed since the last
+// progress, unless the claim's status already reports a pod failure: Crossplane watches what is
+// requested, and each pod that starts causes a dozen events. lift returns what to set in the claim
+// because of a failure, or "". It may be nil.
+func AwaitDeployment(c *compose.Claim, name string, status *k8sappsv1.DeploymentStatus, grace time.Duration, lift func(*podfailure.Failure) string) health.Wait {
 	for _, cond := range status.Conditions {
 		if cond.Type == k8sappsv1.DeploymentReplicaFailure && cond.Status == corev1.ConditionTrue {
 			return health.Wait{Message: podfailure.Uncreated(cond.Message), Lasting: true}
@@ -32,7 +29,7 @@ func AwaitDeployment(c *compose.Claim, name string, status *k8sappsv1.Deployment
 	if status.UnavailableReplicas == 0 && status.ReadyReplicas == status.Replicas && status.UpdatedReplicas == status.Replicas && status.Replicas > 0 {
 		return health.Wait{}
 	}
-	if left := graceLeft(c, status); left > 0 && c.PodFailure() == "" {
+	if left := graceLeft(c, status, grace); left > 0 && c.PodFailure() == "" {
 		c.RequeueWithin(left + 500*time.Millisecond)
 		return health.Wait{}
 	}
@@ -44,12 +41,12 @@ func AwaitDeployment(c *compose.Claim, name string, status *k8sappsv1.Deployment
 	return AwaitPods(c, name, ScopeOf(c).Selector(name), lift)
 }
 
-// graceLeft returns what is left of a rollout's progressGrace. Nothing is left of it once the
-// rollout has exceeded its deadline, since such a rollout makes no progress.
-func graceLeft(c *compose.Claim, status *k8sappsv1.DeploymentStatus) time.Duration {
+// graceLeft returns what is left of the grace of a rollout. Nothing is left of it once the rollout
+// has exceeded its deadline, since such a rollout makes no progress.
+func graceLeft(c *compose.Claim, status *k8sappsv1.DeploymentStatus, grace time.Duration) time.Duration {
 	for _, cond := range status.Conditions {
 		if cond.Type == k8sappsv1.DeploymentProgressing && cond.Status == corev1.ConditionTrue && !c.Now().IsZero() {
-			return progressGrace - c.Now().Sub(cond.LastUpdateTime.Time)
+			return grace - c.Now().Sub(cond.LastUpdateTime.Time)
 		}
 	}
 	return 0
