@@ -51,7 +51,7 @@ func (c *Claim) refusal() refusal {
 		if r.first = was.first; r.first.IsZero() {
 			r.first = r.last
 		}
-	case was.stopped != "" && !c.Now().IsZero() && c.Now().Before(was.due()):
+	case was.stopped != "" && !c.Now().IsZero() && c.Now().Before(was.due(c)):
 		r.stopped, r.why, r.first, r.last = was.stopped, was.why, was.first, was.last
 	}
 	return r
@@ -103,9 +103,18 @@ func (c *Claim) pastRefusal() refusal {
 
 // due returns when a component at which Crossplane stopped is tried again. Each try is a write that
 // begins the next pass, so tries become rarer the longer the component is refused.
-func (r refusal) due() time.Time {
-	return r.last.Add(grown(r.last.Sub(r.first), unsettledTTL))
+func (r refusal) due(c *Claim) time.Time {
+	after := grown(r.last.Sub(r.first), unsettledTTL)
+	if c.Observed(r.stopped) == nil {
+		after = max(after, refusedCreationTTL)
+	}
+	return r.last.Add(after)
 }
+
+// refusedCreationTTL is the shortest time after which the creation of an object is tried again. An
+// attempt takes five writes: the reference to the object is added before it, and removed after it.
+// Each write takes two tokens of Crossplane's circuit breaker, which gets one each second.
+const refusedCreationTTL = 15 * time.Second
 
 // remember records in the status of a response where Crossplane stopped, and removes the record in
 // a pass that tries again: Crossplane writes that status if nothing is refused.

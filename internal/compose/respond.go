@@ -83,7 +83,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	case outcome.Ready && !settled:
 		rsp.Meta.Ttl = durationpb.New(reportedTTL)
 	case decision.Stopped:
-		rsp.Meta.Ttl = durationpb.New(max(time.Second, decision.refused.due().Sub(claim.Now())))
+		rsp.Meta.Ttl = durationpb.New(max(time.Second, decision.refused.due(claim).Sub(claim.Now())))
 	}
 	return rsp
 }
