@@ -112,9 +112,10 @@ func (r refusal) due(c *Claim) time.Time {
 }
 
 // refusedCreationTTL is the shortest time after which the creation of an object is tried again. An
-// attempt takes five writes: the reference to the object is added before it, and removed after it.
-// Each write takes two tokens of Crossplane's circuit breaker, which gets one each second.
-const refusedCreationTTL = 15 * time.Second
+// attempt takes more writes than that of a change: the reference to the object is added before it,
+// and removed after it. On a cluster it took about 20 tokens of Crossplane's circuit breaker, which
+// gets one each second.
+const refusedCreationTTL = 30 * time.Second
 
 // remember records in the status of a response where Crossplane stopped, and removes the record in
 // a pass that tries again: Crossplane writes that status if nothing is refused.

@@ -129,7 +129,7 @@ func TestRefusedComponentIsTriedLessOften(t *testing.T) {
 		tries int
 	}{
 		"Change":   {existing: observe(Component{Object: configMap("conf", "old")}), writes: 2, tries: 6},
-		"Creation": {writes: 4, tries: 2},
+		"Creation": {writes: 4, tries: 1},
 	} {
 		t.Run(name, func(t *testing.T) { refusedIsTriedLessOften(t, tc.existing, tc.writes, tc.tries) })
 	}

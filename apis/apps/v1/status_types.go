@@ -89,7 +89,7 @@ type CommonStatus struct {
 
 // Refusal of an object by the API server. Nothing of the claim is changed until the object is tried
 // again: after a sixth of the time for which it has been refused, but after five seconds at least,
-// fifteen if it does not exist yet, and a minute at most; and at once after an edit of the claim.
+// thirty if it does not exist yet, and a minute at most; and at once after an edit of the claim.
 type Refusal struct {
 	// Component of the claim that the object is of.
 	Component string `json:"component"`
