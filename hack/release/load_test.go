@@ -88,6 +88,7 @@ func path(t *testing.T, tool string) string {
 	t.Helper()
 	found, err := exec.LookPath(tool)
 	if err != nil {
+		// shasum comes with perl, which a machine may not have. All others are Debian's essential ones.
 		t.Skipf("%s is not on the PATH: %v", tool, err)
 	}
 	return found
