@@ -62,7 +62,7 @@ func TestTold(t *testing.T) {
 	answers := []error{away, away, young, nil, nil, away}
 	log := &memory{}
 	next := 0
-	check := told(func(*http.Request) error { next++; return answers[next-1] }, log)
+	check := logged(func(*http.Request) error { next++; return answers[next-1] }, log)
 	for _, want := range answers {
 		if got := check(nil); !errors.Is(got, want) {
 			t.Errorf("the answer is the check's: want %v, got %v", want, got)

@@ -181,12 +181,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, c *cli, log logging.Logger, fa
 		Leading: mgr.Elected(),
 		Started: all.Started,
 	}
-	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", told(ready.Check, log)))
+	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", logged(ready.Check, log)))
 }
 
-// told returns a check that logs why a replica is not ready, once for each reason: the response to
+// logged returns a check that logs why a replica is not ready, once for each reason: the response to
 // a probe does not contain it.
-func told(check healthz.Checker, log logging.Logger) healthz.Checker {
+func logged(check healthz.Checker, log logging.Logger) healthz.Checker {
 	var mu sync.Mutex
 	last := "nothing was checked yet"
 	return func(req *http.Request) error {

@@ -282,7 +282,7 @@ func (d *cluster) backupFiles() (map[string]string, error) {
 	if !d.backup.enabled {
 		return map[string]string{}, nil
 	}
-	told, err := json.Marshal(d.toldBackup())
+	told, err := json.Marshal(d.desiredBackup())
 	if err != nil {
 		return nil, fmt.Errorf("cannot write where backups are: %w", err)
 	}
@@ -302,8 +302,8 @@ func (d *cluster) backupFiles() (map[string]string, error) {
 // server that serves the volume.
 const fileRepository = "repository.conf"
 
-// toldBackup returns the description of the backups for the instance managers, or nil.
-func (d *cluster) toldBackup() *instance.Backup {
+// desiredBackup returns the description of the backups for the instance managers, or nil.
+func (d *cluster) desiredBackup() *instance.Backup {
 	if !d.backup.enabled {
 		return nil
 	}

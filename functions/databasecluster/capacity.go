@@ -63,7 +63,7 @@ func (d *inputs) repositorySize(want, storage string) (resource.Quantity, bool, 
 	for _, t := range templates {
 		have = t.Spec.Resources.Requests[corev1.ResourceStorage]
 	}
-	if volume := d.live.told.Repository; volume != nil {
+	if volume := d.live.desired.Repository; volume != nil {
 		if size, err := resource.ParseQuantity(volume.Storage); err == nil && size.Cmp(have) > 0 {
 			have = size
 		}

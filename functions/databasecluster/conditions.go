@@ -27,8 +27,8 @@ type verdict struct {
 	message string
 }
 
-// trouble returns the message of a verdict that is not true, or "".
-func (v verdict) trouble() string {
+// problem returns the message of a verdict that is not true, or "".
+func (v verdict) problem() string {
 	if v.True {
 		return ""
 	}

@@ -31,12 +31,12 @@ func servers(t testing.TB, c *crossplane) *k8sappsv1.StatefulSet {
 	return functionstest.As[k8sappsv1.StatefulSet](t, c.Observed["postgresql"])
 }
 
-// told returns the desired state that the instance managers read.
-func told(t testing.TB, c *crossplane) instance.Desired {
+// desiredOf returns the desired state that the instance managers read.
+func desiredOf(t testing.TB, c *crossplane) instance.Desired {
 	t.Helper()
 	var out instance.Desired
 	if err := json.Unmarshal([]byte(functionstest.As[corev1.ConfigMap](t, c.Observed["config"]).Data[instance.DesiredKey]), &out); err != nil {
-		t.Fatalf("the instance managers cannot read what they are told: %v", err)
+		t.Fatalf("the instance managers cannot read their desired state: %v", err)
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func (d *cluster) desiredJSON() (string, error) {
 		Restored:    d.spec.RestoreFrom != nil,
 		Restoring:   d.restores(),
 		LeadWith:    d.leadWith,
-		Backup:      d.toldBackup(),
+		Backup:      d.desiredBackup(),
 	}
 	if d.backup.own {
 		out.Repository = &instance.Volume{Claim: d.repositoryClaim(), Storage: d.backup.storage}

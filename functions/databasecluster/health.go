@@ -26,11 +26,11 @@ func (d *cluster) judgeInstances(*structpb.Struct) health.Status {
 		if failed {
 			return health.Status{State: health.Failed, Message: message}
 		}
-		return progressing(cmp.Or(l.trouble, message))
+		return progressing(cmp.Or(l.podFailure, message))
 	case l.primary() == "" && d.held().Undecided:
 		return health.Status{State: health.Failed, Message: d.held().Message}
 	case l.cluster.Primary == "":
-		return progressing(cmp.Or(d.held().Message, l.trouble, "No primary has been elected yet"))
+		return progressing(cmp.Or(d.held().Message, l.podFailure, "No primary has been elected yet"))
 	case d.backup.enabled && l.cluster.System == "":
 		return progressing("Waiting for the database system identifier")
 	case !d.settled || l.cluster.Credentials != l.credentials:
@@ -48,11 +48,11 @@ func (d *cluster) judgeServers(*structpb.Struct) health.Status {
 	case !l.exists:
 		return progressing("Not created yet")
 	case st.ObservedGeneration != l.set.Metadata.Generation, st.Replicas != want, st.ReadyReplicas != want:
-		return progressing(cmp.Or(d.held().Message, d.podTrouble(), "Not all pods are ready"))
+		return progressing(cmp.Or(d.held().Message, d.podFailure(), "Not all pods are ready"))
 	case want > d.spec.Size:
 		return progressing("Switchover in progress")
 	case l.isOutdated():
-		return progressing(cmp.Or(d.podTrouble(), "Servers are being replaced one at a time"))
+		return progressing(cmp.Or(d.podFailure(), "Servers are being replaced one at a time"))
 	case d.waitsForRestart():
 		return progressing("Servers are being restarted one at a time")
 	case d.isGrowing():
@@ -61,10 +61,10 @@ func (d *cluster) judgeServers(*structpb.Struct) health.Status {
 	return health.Status{State: health.Healthy}
 }
 
-// podTrouble returns the reason why a pod does not become ready, as far as it is known, or "".
-func (d *cluster) podTrouble() string {
+// podFailure returns the reason why a pod does not become ready, as far as it is known, or "".
+func (d *cluster) podFailure() string {
 	if d.live.set.Status.ReadyReplicas == 0 {
-		return d.live.trouble
+		return d.live.podFailure
 	}
 	return d.problem(instance.SubjectPod)
 }

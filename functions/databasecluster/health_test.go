@@ -74,9 +74,9 @@ func TestServersHealth(t *testing.T) {
 	}
 }
 
-// TestPodTrouble: while no server is up, the function requests the pods and reports why they do not
+// TestPodFailure: while no server is up, the function requests the pods and reports why they do not
 // start. It does not request pods that run, as they change all the time.
-func TestPodTrouble(t *testing.T) {
+func TestPodFailure(t *testing.T) {
 	pod := func(ordinal int, status string) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: orders-postgresql-%d, namespace: team, labels: {storeplane.example.com/patroni: orders-postgresql}}\nstatus: %s", ordinal, status)
 	}
@@ -130,9 +130,9 @@ func TestPodTrouble(t *testing.T) {
 	}
 }
 
-// TestPodTroubleWaits: pods that start change all the time, so the function does not request them
+// TestPodFailureWaits: pods that start change all the time, so the function does not request them
 // in the first seconds.
-func TestPodTroubleWaits(t *testing.T) {
+func TestPodFailureWaits(t *testing.T) {
 	for age, want := range map[time.Duration]bool{2 * time.Second: false, 9 * time.Second: true} {
 		c := simulate(t, functionstest.Production)
 		c.Reconcile()
@@ -146,9 +146,9 @@ func TestPodTroubleWaits(t *testing.T) {
 	}
 }
 
-// TestPodTroubleLater: pods are also requested if all was healthy before, but not while the cluster
+// TestPodFailureLater: pods are also requested if all was healthy before, but not while the cluster
 // is hibernated.
-func TestPodTroubleLater(t *testing.T) {
+func TestPodFailureLater(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
 	if rsp := c.Run(); len(rsp.GetRequirements().GetResources()) > 0 {

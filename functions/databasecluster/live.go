@@ -33,9 +33,9 @@ type live struct {
 	// watcher is the status of the Backup.
 	watcher backupStatus
 
-	// told is the last desired state of the instance managers. cluster and members are what
+	// desired is the last desired state of the instance managers. cluster and members are what
 	// they report, members by pod.
-	told    instance.Desired
+	desired instance.Desired
 	cluster instance.Cluster
 	members map[string]instance.Member
 
@@ -50,8 +50,8 @@ type live struct {
 	jobs      map[string]batchv1.JobStatus
 	scheduled bool
 
-	// trouble is the reason why pods do not become ready, while none of them is.
-	trouble string
+	// podFailure is the reason why pods do not become ready, while none of them is.
+	podFailure string
 }
 
 type statefulSet struct {
@@ -121,14 +121,14 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 	}
 	l.credentials = metadata(c.Observed(credentials), "resourceVersion")
 	// What cannot be read counts as not written yet: it is written again.
-	_ = json.Unmarshal([]byte(datum(c.Observed(config), instance.DesiredKey)), &l.told)
+	_ = json.Unmarshal([]byte(datum(c.Observed(config), instance.DesiredKey)), &l.desired)
 	for key, v := range c.Observed(instances).GetFields()["data"].GetStructValue().GetFields() {
 		switch pod := instance.PodOf(key); {
 		case key == instance.ClusterKey:
 			_ = json.Unmarshal([]byte(v.GetStringValue()), &l.cluster)
 		case pod != "":
 			var m instance.Member
-			if json.Unmarshal([]byte(v.GetStringValue()), &m) == nil && instance.Ordinal(pod) < max(l.set.Spec.Replicas, l.told.Size) {
+			if json.Unmarshal([]byte(v.GetStringValue()), &m) == nil && instance.Ordinal(pod) < max(l.set.Spec.Replicas, l.desired.Size) {
 				l.members[pod] = m
 			}
 		}
@@ -151,7 +151,7 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 	// requested, since Patroni writes to them all the time.
 	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 && !isStarting(c) {
 		pods, _ := c.Require("pods", podsOf(s, t))
-		l.trouble = health.TroubleOf(pods)
+		l.podFailure = health.FailureOf(pods)
 	}
 	return l, nil
 }
@@ -284,7 +284,7 @@ func (l *live) storage() (resource.Quantity, bool) {
 	for _, t := range l.set.Spec.VolumeClaimTemplates {
 		have = t.Spec.Resources.Requests[corev1.ResourceStorage]
 	}
-	if told, err := resource.ParseQuantity(l.told.Storage); err == nil && told.Cmp(have) > 0 {
+	if told, err := resource.ParseQuantity(l.desired.Storage); err == nil && told.Cmp(have) > 0 {
 		have = told
 	}
 	return have, len(l.set.Spec.VolumeClaimTemplates) > 0

@@ -94,10 +94,10 @@ func mountedTLS(set *structpb.Struct) string {
 // backups are stored there.
 func (d *inputs) refreshStore(c *compose.Claim, u due) error {
 	s := d.settings.Backup
-	if c.Observed(backupStore) == nil || d.live == nil || d.live.told.Backup == nil || s == nil || s.SecretRef == nil {
+	if c.Observed(backupStore) == nil || d.live == nil || d.live.desired.Backup == nil || s == nil || s.SecretRef == nil {
 		return nil
 	}
-	used, now := d.live.told.Backup.Destination, destinationOf(s.Destination())
+	used, now := d.live.desired.Backup.Destination, destinationOf(s.Destination())
 	used.SecretRef, now.SecretRef = nil, nil
 	if used != now {
 		return nil

@@ -74,7 +74,7 @@ func TestDynamic(t *testing.T) {
 					t.Errorf("It is in one place only, got %v in %s", got, component)
 				}
 			}
-			if got, want := told(t, c).Synchronous, tc.want["synchronous_mode"] != false; got != want {
+			if got, want := desiredOf(t, c).Synchronous, tc.want["synchronous_mode"] != false; got != want {
 				t.Errorf("%s\nThe managers are told too: want %t, got %t", tc.reason, want, got)
 			}
 		})
@@ -147,7 +147,7 @@ func TestParameterNames(t *testing.T) {
 					t.Errorf("%s: want %s: md5 as text, got %v", where, name, got)
 				}
 			}
-			if diff := cmp.Diff(map[string]string{name: "md5"}, told(t, c).Parameters); diff != "" {
+			if diff := cmp.Diff(map[string]string{name: "md5"}, desiredOf(t, c).Parameters); diff != "" {
 				t.Errorf("The managers check what the claim says, and nothing else: -want, +got:\n%s", diff)
 			}
 		})

@@ -261,13 +261,13 @@ func TestUnreadableReports(t *testing.T) {
 func TestUnreadableDesire(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Settle()
-	want := told(t, c)
+	want := desiredOf(t, c)
 	for _, text := range []any{"{", "", 7} {
 		functionstest.Set(c.Observed["config"], text, "data", "instance.json")
 		if rsp := c.Reconcile(); len(rsp.GetResults()) > 0 {
 			t.Fatalf("refused: %v", rsp.GetResults())
 		}
-		if got := told(t, c); got.Storage != want.Storage || got.Size != want.Size {
+		if got := desiredOf(t, c); got.Storage != want.Storage || got.Size != want.Size {
 			t.Errorf("want %+v, got %+v", want, got)
 		}
 	}

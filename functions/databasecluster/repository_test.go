@@ -64,7 +64,7 @@ func TestRepositorySize(t *testing.T) {
 			if got := repositorySize(t, c); got != tc.want {
 				t.Errorf("%s\nwant %s, got %s", tc.reason, tc.want, got)
 			}
-			if got := told(t, c).Repository; got == nil || got.Storage != tc.want {
+			if got := desiredOf(t, c).Repository; got == nil || got.Storage != tc.want {
 				t.Errorf("the instance managers read %+v", got)
 			}
 		})
@@ -81,7 +81,7 @@ func TestRepositoryGrows(t *testing.T) {
 	// An existing volume of twice the size of the database's.
 	template := functionstest.Get(c.Observed["repository"], "spec", "volumeClaimTemplates").GetListValue().GetValues()[0].GetStructValue()
 	functionstest.Set(template, "40Gi", "spec", "resources", "requests", "storage")
-	once := told(t, c)
+	once := desiredOf(t, c)
 	once.Repository = nil
 	b, err := json.Marshal(once)
 	if err != nil {
@@ -91,7 +91,7 @@ func TestRepositoryGrows(t *testing.T) {
 	step := func(what, wantSize, wantBackup string) {
 		t.Helper()
 		c.Settle()
-		if got := told(t, c).Repository.Storage; got != wantSize {
+		if got := desiredOf(t, c).Repository.Storage; got != wantSize {
 			t.Errorf("%s: want %s, got %s", what, wantSize, got)
 		}
 		if got := repositorySize(t, c); got != "40Gi" {

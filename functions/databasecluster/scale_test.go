@@ -78,7 +78,7 @@ func TestScalesDown(t *testing.T) {
 			if got := *servers(t, c).Spec.Replicas; got != tc.want {
 				t.Errorf("%s\nwant %d, got %d", tc.reason, tc.want, got)
 			}
-			if got := told(t, c).Size; got != tc.size {
+			if got := desiredOf(t, c).Size; got != tc.size {
 				t.Errorf("%s\nThe managers are told what is asked for, so that the primary moves: want %d, got %d", tc.reason, tc.size, got)
 			}
 			if c.Phase() != "Scaling" {
@@ -243,7 +243,7 @@ func TestHibernates(t *testing.T) {
 	if got := *servers(t, c).Spec.Replicas; got != 0 {
 		t.Errorf("want no servers, got %d", got)
 	}
-	if !told(t, c).Hibernated {
+	if !desiredOf(t, c).Hibernated {
 		t.Errorf("the managers are told that none is to take over")
 	}
 	c.Settle()
@@ -263,7 +263,7 @@ func TestHibernates(t *testing.T) {
 
 	c.Edit(false, "hibernated")
 	c.Settle()
-	if got := *servers(t, c).Spec.Replicas; got != 3 || c.Phase() != "Running" || told(t, c).Hibernated {
+	if got := *servers(t, c).Spec.Replicas; got != 3 || c.Phase() != "Running" || desiredOf(t, c).Hibernated {
 		t.Errorf("want three servers again, got %d in phase %s", got, c.Phase())
 	}
 	if fmt.Sprint(drawn(c)) != fmt.Sprint(passwords) {
@@ -285,8 +285,8 @@ func TestHibernatesChanged(t *testing.T) {
 	}
 	c.Edit(false, "hibernated")
 	c.Settle()
-	if got := *servers(t, c).Spec.Replicas; got != 2 || told(t, c).Storage != "30Gi" {
-		t.Errorf("want two servers with 30Gi, got %d with %s", got, told(t, c).Storage)
+	if got := *servers(t, c).Spec.Replicas; got != 2 || desiredOf(t, c).Storage != "30Gi" {
+		t.Errorf("want two servers with 30Gi, got %d with %s", got, desiredOf(t, c).Storage)
 	}
 }
 
@@ -414,7 +414,7 @@ func TestReclaimed(t *testing.T) {
 	}
 	functionstest.Set(c.Claim, "data-orders-postgresql-2@00000000", "metadata", "annotations", instance.LeadWithAnnotation)
 	c.Reconcile()
-	if got := told(t, c).LeadWith; got != "data-orders-postgresql-2@00000000" {
+	if got := desiredOf(t, c).LeadWith; got != "data-orders-postgresql-2@00000000" {
 		t.Errorf("want the annotation to reach the managers, got %q", got)
 	}
 

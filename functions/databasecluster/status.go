@@ -10,7 +10,7 @@ import (
 
 func (d *cluster) status(o compose.Outcome) *appsv1.DatabaseClusterStatus {
 	l := d.live
-	o.Common.PodFailure = d.podTrouble()
+	o.Common.PodFailure = d.podFailure()
 	s := &appsv1.DatabaseClusterStatus{
 		CommonStatus:     o.Common,
 		Phase:            d.phase(o),
@@ -25,7 +25,7 @@ func (d *cluster) status(o compose.Outcome) *appsv1.DatabaseClusterStatus {
 		s.ReadOnlyEndpoint = hostPort(d.traits.Port, d.Claim, replica, d.Namespace)
 	}
 	if s.Phase == "Degraded" && s.Message == "" {
-		s.Message = cmp.Or(d.replication().trouble(), d.volumes().trouble(), d.archive().trouble())
+		s.Message = cmp.Or(d.replication().problem(), d.volumes().problem(), d.archive().problem())
 	}
 	return s
 }

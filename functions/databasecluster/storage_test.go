@@ -25,7 +25,7 @@ func TestGrows(t *testing.T) {
 	}
 	c.Edit("30Gi", "storageSize")
 	rsp := c.Reconcile()
-	if got := told(t, c).Storage; got != "30Gi" {
+	if got := desiredOf(t, c).Storage; got != "30Gi" {
 		t.Errorf("want the managers to be told of 30Gi, got %s", got)
 	}
 	if !proto.Equal(set, functionstest.Get(c.Observed["postgresql"], "spec")) {
@@ -112,7 +112,7 @@ func TestVolumes(t *testing.T) {
 			if diff := cmp.Diff(before.AsInterface(), template(c).AsInterface()); diff != "" {
 				t.Errorf("%s\nThe template must stay: -before, +after:\n%s", tc.reason, diff)
 			}
-			if got := told(t, c).Storage; got != tc.storage {
+			if got := desiredOf(t, c).Storage; got != tc.storage {
 				t.Errorf("%s\nThe managers: want %s, got %s", tc.reason, tc.storage, got)
 			}
 		})

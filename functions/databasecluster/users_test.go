@@ -118,10 +118,10 @@ func TestTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := simulate(t, tc.spec)
 			c.Reconcile()
-			if diff := cmp.Diff(tc.want, told(t, c), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, desiredOf(t, c), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			for _, u := range told(t, c).Users {
+			for _, u := range desiredOf(t, c).Users {
 				if c.SecretValue("credentials", instance.PasswordKey(u)) == "" {
 					t.Errorf("%s\nthe managers find no password of %s", tc.reason, u)
 				}

@@ -99,8 +99,8 @@ type shop struct {
 	// upgrade defines when changes that no user has requested are applied.
 	upgrade *compose.Upgrade
 
-	// troubled is the name and the message of the first nested claim that is Degraded, or "".
-	troubled string
+	// degraded is the name and the message of the first nested claim that is Degraded, or "".
+	degraded string
 
 	// podFailure is the first failure of a nested claim's pods, or of the cache's, or "".
 	podFailure string
@@ -170,7 +170,7 @@ func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.troubled, s.podFailure, err = troubles(c); err != nil {
+	if s.degraded, s.podFailure, err = nestedFailures(c); err != nil {
 		return err
 	}
 	return s.awaitCache(c)

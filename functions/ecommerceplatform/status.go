@@ -30,17 +30,17 @@ func (s *shop) status(o compose.Outcome) *platformv1.EcommercePlatformStatus {
 		Endpoints:    e,
 		Config:       s.config.Status(o),
 	}
-	if o.Phase == compose.Running && s.troubled != "" {
+	if o.Phase == compose.Running && s.degraded != "" {
 		// It serves, but needs attention.
-		st.Phase, st.Message = platformv1.EcommercePlatformPhase(compose.Degraded), "Degraded: "+s.troubled
+		st.Phase, st.Message = platformv1.EcommercePlatformPhase(compose.Degraded), "Degraded: "+s.degraded
 	}
 	return st
 }
 
-// troubles returns the name and the message of the first nested claim that is Degraded, or "", and
+// nestedFailures returns the name and the message of the first nested claim that is Degraded, or "", and
 // the first failure of their pods, or "". A Degraded claim can be Ready, for example a database
 // that has lost a standby.
-func troubles(c *compose.Claim) (degraded, podFailure string, err error) {
+func nestedFailures(c *compose.Claim) (degraded, podFailure string, err error) {
 	for _, name := range []string{database, backend, frontend} {
 		nested := struct {
 			Status struct {

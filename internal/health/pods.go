@@ -14,9 +14,9 @@ import (
 	"github.com/storeplane/storeplane/internal/text"
 )
 
-// TroubleOf returns a message about the first pod, by name, that does not start, or "". A pod that
+// FailureOf returns a message about the first pod, by name, that does not start, or "". A pod that
 // cannot be read is ignored.
-func TroubleOf(pods []*structpb.Struct) string {
+func FailureOf(pods []*structpb.Struct) string {
 	var name, words string
 	for _, s := range pods {
 		pod, ok := podFrom(s)

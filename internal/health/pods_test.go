@@ -20,9 +20,9 @@ func podOf(t testing.TB, metadata, status string) *structpb.Struct {
 	return s
 }
 
-// TestTroubleOf: which pod is reported. What is wrong with one pod is determined by
+// TestFailureOf: which pod is reported. What is wrong with one pod is determined by
 // internal/podfailure.
-func TestTroubleOf(t *testing.T) {
+func TestFailureOf(t *testing.T) {
 	const (
 		image    = `{startTime: "2026-01-02T03:04:05Z", containerStatuses: [{name: a, image: 'registry.example.com/a:1', restartCount: 0, state: {waiting: {reason: ErrImagePull, message: 'a:1: not found'}}}]}`
 		crash    = "{containerStatuses: [{name: a, restartCount: 4, state: {waiting: {reason: CrashLoopBackOff}}}]}"
@@ -48,17 +48,17 @@ func TestTroubleOf(t *testing.T) {
 			for _, p := range tc.pods {
 				pods = append(pods, podOf(t, p.metadata, p.status))
 			}
-			if got := TroubleOf(pods); got != tc.want {
+			if got := FailureOf(pods); got != tc.want {
 				t.Errorf("%s\nTroubleOf(): want %q, got %q", tc.reason, tc.want, got)
 			}
 		})
 	}
 }
 
-// TestTroubleOfUnreadable: a pod of any shape causes no panic.
-func TestTroubleOfUnreadable(t *testing.T) {
+// TestFailureOfUnreadable: a pod of any shape causes no panic.
+func TestFailureOfUnreadable(t *testing.T) {
 	for _, status := range []string{"7", "[]", "{conditions: 7}", "{conditions: [7]}", "{containerStatuses: {}}", "{containerStatuses: [{state: 7}]}", "{containerStatuses: [{state: {waiting: []}}]}"} {
-		if got := TroubleOf([]*structpb.Struct{podOf(t, "{name: p}", status), nil, {}}); got != "" {
+		if got := FailureOf([]*structpb.Struct{podOf(t, "{name: p}", status), nil, {}}); got != "" {
 			t.Errorf("%s: want nothing, got %q", status, got)
 		}
 	}
