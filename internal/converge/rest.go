@@ -1,7 +1,6 @@
 package converge
 
 import (
-	"maps"
 	"slices"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
@@ -74,7 +73,7 @@ func (w *world) isAtRest(claim *object) bool {
 	if claim.read == nil || !slices.Equal(claim.read.own, w.own(claim)) {
 		return false
 	}
-	for r := range maps.Values(claim.read.required) {
+	for _, r := range claim.read.required {
 		if !slices.Equal(r.selected, w.selected(r.selector)) {
 			return false
 		}

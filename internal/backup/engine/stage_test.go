@@ -69,16 +69,8 @@ func TestStage(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			s, err := NewStage(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := tc.play(s); err != nil {
-				t.Fatal(err)
-			}
-			r := Remote{Dir: dir, Scratch: dir}
-			err = r.Await(t.Context())
+			s, r := played(t, tc.play)
+			err := r.Await(t.Context())
 			if tc.after != nil {
 				if err != nil {
 					t.Fatal(err)
@@ -147,15 +139,8 @@ func TestAwaitRecovered(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			s, err := NewStage(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := tc.play(s); err != nil {
-				t.Fatal(err)
-			}
-			err = Remote{Dir: dir, Scratch: dir}.AwaitRecovered(t.Context())
+			_, r := played(t, tc.play)
+			err := r.AwaitRecovered(t.Context())
 			if backup.ReasonOf(err) != tc.want || err != nil && !strings.Contains(err.Error(), tc.words) {
 				t.Errorf("%s\nwant %q with %q, got %v", tc.reason, tc.want, tc.words, err)
 			}
@@ -165,4 +150,18 @@ func TestAwaitRecovered(t *testing.T) {
 
 func ended(reason backup.Reason, words string) func(*Stage) error {
 	return func(s *Stage) error { return s.Ended(backup.Errorf(reason, "%s", words)) }
+}
+
+// played returns a new stage on which play has run, and the Remote of the container beside it.
+func played(t *testing.T, play func(*Stage) error) (*Stage, Remote) {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := NewStage(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := play(s); err != nil {
+		t.Fatal(err)
+	}
+	return s, Remote{Dir: dir, Scratch: dir}
 }
