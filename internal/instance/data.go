@@ -10,12 +10,6 @@ import (
 // MaxSize is the largest number of servers of a cluster, and of volumes.
 const MaxSize = 10
 
-// LeadWithAnnotation on a DatabaseCluster names the volume claim to lead with where the data
-// alone does not decide it. Its value is <volume claim>@<first part of the DatabaseCluster's
-// UID>, followed by -<when the last primary began to lead> if there was one. So it has no
-// effect any more once a primary leads.
-const LeadWithAnnotation = "storeplane.example.com/lead-with"
-
 // DataState is the kind of data that a data directory holds.
 type DataState string
 

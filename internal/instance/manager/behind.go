@@ -47,7 +47,7 @@ func (b *member) behind(ctx context.Context, status *patroni.Status, now time.Ti
 	}
 	message := fmt.Sprintf("Waiting for %s to lead again: the cluster was on timeline %d, which %s has not replayed, so that writes would be lost", cmp.Or(last.Primary, "another server"), led, is)
 	if owner := b.owner.Load(); owner != nil {
-		message += fmt.Sprintf(". To lead without them, annotate the DatabaseCluster with %s, and delete that volume's pod", annotation(state(string(owner.UID), last.Began)))
+		message += fmt.Sprintf(". To lead without them, annotate the DatabaseCluster with %s, and delete that volume's pod", instance.LeadWithAdvice(instance.LeadState(string(owner.UID), last.Began)))
 	}
 	return &instance.Held{Message: message}
 }

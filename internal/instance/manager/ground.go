@@ -78,8 +78,8 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 		last = instance.Cluster{}
 	}
 	g.led = last.Timeline
-	undecided := state(g.uid, last.Began)
-	g.cluster = lead.Cluster{Pod: b.Pod, Claim: b.volumeName(), Annotation: annotation(undecided), Named: leadWith(g.desired.LeadWith, undecided)}
+	undecided := instance.LeadState(g.uid, last.Began)
+	g.cluster = lead.Cluster{Pod: b.Pod, Claim: b.volumeName(), Annotation: instance.LeadWithAdvice(undecided), Named: instance.LeadWith(g.desired.LeadWith, undecided)}
 	if last.Primary != "" {
 		g.cluster.Members = append(g.cluster.Members, last.Primary)
 		for _, s := range last.Standbys {
@@ -105,34 +105,6 @@ func (g *ground) joined(pod string) bool {
 	}
 	refused := said.Restore != nil && said.Restore.Failed && said.Restore.Message == said.Message
 	return !refused || pod == g.cluster.Members[0]
-}
-
-// annotation returns the annotation by which a user names a volume. It holds for one state of
-// one DatabaseCluster. If it stayed on the object, or in a file that is applied again, it
-// would otherwise decide a case that no user has examined.
-func annotation(state string) string {
-	return instance.LeadWithAnnotation + "=<volume claim>@" + state
-}
-
-// leadWith returns the volume claim in the value of the annotation, or "" if the value is for
-// another state.
-func leadWith(value, state string) string {
-	claim, of, _ := strings.Cut(value, "@")
-	if state == "" || of != state {
-		return ""
-	}
-	return claim
-}
-
-// state returns the state of a DatabaseCluster for which an annotation holds: the first part
-// of its UID, and when its last primary began to lead, if there was one. It is "" while the
-// StatefulSet has no controller.
-func state(uid, began string) string {
-	first, _, _ := strings.Cut(uid, "-")
-	if first == "" || began == "" {
-		return first
-	}
-	return first + "-" + began
 }
 
 // compare adds to the ground what only some servers need to know: a server that was no member

@@ -150,7 +150,7 @@ func (p *primary) tie(ctx context.Context) {
 // decide ends the effect of an annotation that names a leader, since there is one: it moves
 // the time at which the primary began to lead, which is part of the annotation's value.
 func (p *primary) decide(desired *instance.Desired) {
-	if owner := p.owner.Load(); owner != nil && leadWith(desired.LeadWith, state(string(owner.UID), stamp(p.since))) != "" {
+	if owner := p.owner.Load(); owner != nil && instance.LeadWith(desired.LeadWith, instance.LeadState(string(owner.UID), stamp(p.since))) != "" {
 		p.since = time.Now()
 	}
 }
@@ -159,7 +159,7 @@ func (p *primary) decide(desired *instance.Desired) {
 // primary before began to lead.
 func (p *primary) named(desired *instance.Desired, before string) bool {
 	owner := p.owner.Load()
-	return owner != nil && leadWith(desired.LeadWith, state(string(owner.UID), before)) == p.volumeName()
+	return owner != nil && instance.LeadWith(desired.LeadWith, instance.LeadState(string(owner.UID), before)) == p.volumeName()
 }
 
 // stampLayout is the layout of a time that is valid in the value of an annotation.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -139,7 +138,7 @@ type future struct {
 func (s *stopper) future(ctx context.Context) future {
 	set, setErr := s.kube.StatefulSet(ctx, s.Scope)
 	cm, err := s.kube.ConfigMap(ctx, s.Scope)
-	if ends(set, setErr, cm, err) {
+	if kube.Ends(set, setErr, cm, err) {
 		return future{ends: true}
 	}
 	d := instance.Desired{}
@@ -148,18 +147,6 @@ func (s *stopper) future(ctx context.Context) future {
 		return future{size: 1 << 20}
 	}
 	return future{ends: d.Hibernated, size: int(d.Size), synchronous: d.Synchronous}
-}
-
-// ends reports whether the StatefulSet is being deleted, or has no servers from now on. The
-// pod's permissions may have been removed before it.
-func ends(set *k8sappsv1.StatefulSet, setErr error, cm *corev1.ConfigMap, cmErr error) bool {
-	if kube.Gone(setErr) || kube.Gone(cmErr) || kube.Unknown(setErr) {
-		return true
-	}
-	if setErr == nil && (set.DeletionTimestamp != nil || set.Spec.Replicas != nil && *set.Spec.Replicas == 0) {
-		return true
-	}
-	return cmErr == nil && cm.DeletionTimestamp != nil
 }
 
 // handOver hands over to the best standby, if there is one, and waits until that is done:

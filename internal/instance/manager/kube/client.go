@@ -125,6 +125,14 @@ func (c *Client) Annotate(ctx context.Context, name string, annotations map[stri
 	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }
 
+// Replace sets an annotation of a ConfigMap that has not changed since it was read.
+func (c *Client) Replace(ctx context.Context, read *corev1.ConfigMap, annotation, value string) error {
+	return c.merge(ctx, "configmaps", read.Name, map[string]any{"metadata": map[string]any{
+		"resourceVersion": read.ResourceVersion,
+		"annotations":     map[string]string{annotation: value},
+	}})
+}
+
 // Own makes owner the only owner of a ConfigMap.
 func (c *Client) Own(ctx context.Context, name string, owner metav1.OwnerReference) error {
 	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}})

@@ -1,0 +1,8 @@
+package kube
+
+import "context"
+
+// Label sets labels of a Pod.
+func (c *Client) Label(ctx context.Context, pod string, labels map[string]string) error {
+	return c.merge(ctx, "pods", pod, map[string]any{"metadata": map[string]any{"labels": labels}})
+}
