@@ -1,0 +1,314 @@
+package group
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Record is what the servers of a cluster agree on through the API server. It is changed only by a
+// server that has read it, so that of two changes at once one fails.
+type Record struct {
+	// Name is the name of the group, a UUID. It is empty before the first group.
+	Name string `json:"name,omitempty"`
+
+	// Epoch counts bootstraps. Founder is the pod that may bootstrap in this epoch, and
+	// Confirmed is true once it has: no client can connect and no server joins before.
+	Epoch     int64  `json:"epoch,omitempty"`
+	Founder   string `json:"founder,omitempty"`
+	Confirmed bool   `json:"confirmed,omitempty"`
+
+	// Members are the pods that may have acknowledged what no other has, sorted: each server
+	// records itself before it joins, and the primary removes those that have left. A group
+	// that took writes has some.
+	Members []string `json:"members,omitempty"`
+}
+
+// Ran reports whether there was a group that took writes.
+func (r *Record) Ran() bool { return len(r.Members) > 0 }
+
+// Volume is a volume claim that exists.
+type Volume struct {
+	// Pod is the server that it belongs to, Claim its name and UID its UID.
+	Pod, Claim, UID string
+
+	// Kept is true if the volume is older than the cluster: a deleted one has left it.
+	Kept bool
+}
+
+// Cluster is a cluster as observed by one of its servers.
+type Cluster struct {
+	// Pod is the server for which Decide decides.
+	Pod string
+
+	// Size is the number of servers that are desired: those whose Ordinal is below it.
+	Size    int
+	Ordinal func(pod string) int
+
+	// Volumes are the volume claims that exist, also those of servers that are not desired.
+	Volumes []Volume
+
+	// Reports are the reports of the servers that answer, this one's among them, by pod.
+	Reports map[string]Report
+
+	Record Record
+
+	// Named is the volume claim that the DatabaseCluster's annotation names to lead with, or
+	// "". Annotation is how to write the annotation, or "" if that is not known.
+	Named      string
+	Annotation string
+
+	// Suspected is how often in a row this server was found to have transactions of its own.
+	Suspected int
+}
+
+// Verb is what a server does next.
+type Verb string
+
+// The verbs.
+const (
+	// Stay changes nothing: the server is in its group, or has to wait.
+	Stay Verb = "stay"
+
+	// Initialize makes an empty database to bootstrap a group with, and Copy one that is
+	// replaced by a copy of another server's.
+	Initialize     Verb = "initialize"
+	InitializeCopy Verb = "initialize to copy"
+
+	// Bootstrap founds a group with what the volume holds.
+	Bootstrap Verb = "bootstrap"
+
+	// Join joins the group. JoinByCopy copies a member first, whatever the server has.
+	Join       Verb = "join"
+	JoinByCopy Verb = "join by copy"
+
+	// Leave leaves a group that has failed.
+	Leave Verb = "leave"
+
+	// SetAside sets the data aside so that the server copies another one.
+	SetAside Verb = "set aside"
+)
+
+// Action is what a server does next, and why it waits.
+type Action struct {
+	Verb Verb
+
+	// Message describes what the server waits for, or why its data is set aside.
+	Message string
+
+	// Undecided is true if the server waits until a user decides which volume leads. Suspect is
+	// true if the server has transactions that the group may not have.
+	Undecided, Suspect bool
+
+	// Rename is true if the group gets another name, because a server that was not compared may
+	// have used the next numbers of this one for other transactions.
+	Rename bool
+}
+
+// confirmations is how often in a row a server is found to have transactions of its own before its
+// data is set aside: the primary's report may be older than what the server has received.
+const confirmations = 3
+
+// Decide decides what a server does next.
+func Decide(c Cluster) Action {
+	own := c.Reports[c.Pod]
+	switch {
+	case own.Joined():
+		return Action{Verb: Stay}
+	case own.Running && own.State == Failed:
+		return Action{Verb: Leave, Message: "Leaving the group, which this server has lost"}
+	}
+	if p := Live(c.Reports); p != nil {
+		return c.follow(&own, p)
+	}
+	if at := c.joined(); len(at) > 0 {
+		return wait("Waiting for %s to agree on a primary", list(at))
+	}
+	return c.lead(&own)
+}
+
+// follow decides about a server beside a group that takes writes.
+func (c *Cluster) follow(own, primary *Report) Action {
+	switch {
+	case !c.Record.Confirmed:
+		return wait("Waiting for %s to confirm that it leads", primary.Pod)
+	case primary.Group != c.Record.Name:
+		return wait("Waiting for %s, which runs group %s: the group of this cluster is %s", primary.Pod, primary.Group, c.Record.Name)
+	case own.Data == Empty:
+		return Action{Verb: InitializeCopy}
+	case !own.Running:
+		return own.starting()
+	case own.Data == Copy:
+		return Action{Verb: JoinByCopy}
+	case primary.Transactions.Contains(own.Transactions):
+		return Action{Verb: Join}
+	case c.Suspected+1 < confirmations:
+		return Action{Verb: Stay, Suspect: true, Message: "Waiting for a newer report of " + primary.Pod}
+	}
+	extra := own.Transactions.Minus(primary.Transactions)
+	return Action{Verb: SetAside, Message: fmt.Sprintf("has %d transactions that the group does not have: %s", extra.Len(), extra)}
+}
+
+// lead decides about a server while there is no group.
+func (c *Cluster) lead(own *Report) Action {
+	if c.Named != "" {
+		return c.leadNamed(own)
+	}
+	var missing, starting []string
+	for _, v := range c.compared() {
+		switch r, known := c.Reports[v.Pod]; {
+		case !known || r.Claim != v.UID:
+			missing = append(missing, v.Claim)
+		case r.Data == Whole && !r.Running:
+			starting = append(starting, v.Pod)
+		}
+	}
+	if len(missing) > 0 {
+		return wait("Waiting to know what is on volume claim %s, to compare it with the other volumes of this name%s", list(missing), c.hint())
+	}
+	if len(starting) > 0 {
+		return wait("Waiting for MySQL on %s to say which transactions it has", list(starting))
+	}
+	return c.newest(own)
+}
+
+// compared returns the volumes of which one leads: those of the members, or of an earlier cluster
+// before there is a group.
+func (c *Cluster) compared() []Volume {
+	var out []Volume
+	for _, v := range c.Volumes {
+		if c.Record.Ran() && slices.Contains(c.Record.Members, v.Pod) || !c.Record.Ran() && v.Kept {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// newest decides by what the compared volumes hold.
+func (c *Cluster) newest(own *Report) Action {
+	leaders := c.leaders()
+	if len(leaders) == 0 {
+		return c.beginEmpty(own)
+	}
+	leader := leaders[0]
+	for _, pod := range leaders[1:] {
+		if !c.Reports[leader].Transactions.Contains(c.Reports[pod].Transactions) {
+			leader = pod
+		}
+	}
+	for _, pod := range leaders {
+		a, b := c.Reports[pod].Transactions, c.Reports[leader].Transactions
+		if extra := a.Minus(b); !extra.IsEmpty() {
+			return undecided("volume claim %s has transactions %s, which %s does not have, and lacks %s%s", c.claim(pod), extra, c.claim(leader), b.Minus(a), c.hint())
+		}
+	}
+	return c.found(own, leader, false)
+}
+
+// beginEmpty decides about a server if no volume that is compared holds a database.
+func (c *Cluster) beginEmpty(own *Report) Action {
+	copies := slices.DeleteFunc(sortedPods(c.Reports), func(pod string) bool { return c.Reports[pod].Data != Copy })
+	switch {
+	case c.Record.Ran():
+		return undecided("no volume claim holds the data that this cluster had%s", c.hint())
+	case len(copies) > 0:
+		return undecided("volume claim %s began to be copied from a volume that is not there. Delete what is not needed to begin with an empty database", c.claim(copies[0]))
+	}
+	return c.found(own, c.first(), false)
+}
+
+// leadNamed decides by the annotation, whatever the other volumes hold.
+func (c *Cluster) leadNamed(own *Report) Action {
+	i := slices.IndexFunc(c.Volumes, func(v Volume) bool { return v.Claim == c.Named })
+	if i < 0 {
+		return undecided("volume claim %s, which the annotation names, does not exist%s", c.Named, c.hint())
+	}
+	v := c.Volumes[i]
+	if r, known := c.Reports[v.Pod]; known && r.Claim == v.UID && r.Data != Whole {
+		return undecided("volume claim %s, which the annotation names, holds no database%s", c.Named, c.hint())
+	}
+	return c.found(own, v.Pod, true)
+}
+
+// found decides about a server once it is known which one leads.
+func (c *Cluster) found(own *Report, leader string, rename bool) Action {
+	switch {
+	case leader != c.Pod:
+		return wait("Waiting for %s to lead with volume claim %s", leader, c.claim(leader))
+	case own.Data == Empty:
+		return Action{Verb: Initialize}
+	case !own.Running:
+		return own.starting()
+	}
+	return Action{Verb: Bootstrap, Rename: rename || c.Record.Name == ""}
+}
+
+// starting returns what is waited for while the server does not answer.
+func (r *Report) starting() Action {
+	if r.Problem == "" {
+		return wait("Waiting for MySQL to start")
+	}
+	return wait("Waiting for MySQL to start: %s", r.Problem)
+}
+
+// first returns the first server of a cluster without data.
+func (c *Cluster) first() string {
+	first := c.Pod
+	for pod := range c.Reports {
+		if c.Ordinal(pod) < c.Ordinal(first) {
+			first = pod
+		}
+	}
+	return first
+}
+
+// leaders returns the servers that can lead, by ordinal. Before there is a group one without an
+// earlier volume can, too: it has initialized its own.
+func (c *Cluster) leaders() []string {
+	var pods []string
+	for pod, r := range c.Reports {
+		if r.Data == Whole && (!c.Record.Ran() || slices.Contains(c.Record.Members, pod)) {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b string) int { return c.Ordinal(a) - c.Ordinal(b) })
+	return pods
+}
+
+// joined returns the servers that are in a group.
+func (c *Cluster) joined() []string {
+	return slices.DeleteFunc(sortedPods(c.Reports), func(pod string) bool {
+		r := c.Reports[pod]
+		return !r.Joined()
+	})
+}
+
+// claim returns the name of a server's volume claim.
+func (c *Cluster) claim(pod string) string {
+	i := slices.IndexFunc(c.Volumes, func(v Volume) bool { return v.Pod == pod })
+	if i < 0 {
+		return "of " + pod
+	}
+	return c.Volumes[i].Claim
+}
+
+// hint returns the advice to use the annotation.
+func (c *Cluster) hint() string {
+	if c.Annotation == "" {
+		return ""
+	}
+	return ". To lead with a volume of your choice, annotate the DatabaseCluster with " + c.Annotation
+}
+
+func wait(format string, args ...any) Action {
+	return Action{Verb: Stay, Message: fmt.Sprintf(format, args...)}
+}
+
+func undecided(format string, args ...any) Action {
+	return Action{Verb: Stay, Undecided: true, Message: "It is not decided which volume leads: " + fmt.Sprintf(format, args...)}
+}
+
+func list(names []string) string { return strings.Join(names, ", ") }
+
+func sortedPods(reports map[string]Report) []string { return slices.Sorted(maps.Keys(reports)) }

@@ -1,0 +1,163 @@
+package group
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/storeplane/storeplane/internal/instance/mysql/gtid"
+)
+
+const groupName = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+func set(t *testing.T, text string) gtid.Set {
+	t.Helper()
+	if text == "" {
+		return gtid.Set{}
+	}
+	s, err := gtid.Parse(strings.ReplaceAll(text, "#", groupName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func ordinalOf(pod string) int {
+	var n int
+	_, _ = fmt.Sscanf(pod, "db-%d", &n)
+	return n
+}
+
+// situation describes servers, one a letter: - does not answer, e empty, c an unfinished copy, s
+// starting with data, o offline, r recovering, S secondary, P primary, E failed, and V a primary
+// that still shows the others as they were.
+func situation(t *testing.T, servers string, transactions ...string) Cluster {
+	t.Helper()
+	c := Cluster{
+		Pod: "db-0", Size: len(servers), Ordinal: ordinalOf, Annotation: "lead-with=<volume claim>@x",
+		Reports: map[string]Report{},
+		Record:  Record{Name: groupName, Epoch: 1, Founder: "db-0", Confirmed: true},
+	}
+	var view []Member
+	for n, letter := range servers {
+		pod := fmt.Sprintf("db-%d", n)
+		c.Volumes = append(c.Volumes, Volume{Pod: pod, Claim: "data-" + pod, UID: "uid-" + pod})
+		c.Record.Members = append(c.Record.Members, pod)
+		states := map[rune]State{'r': Recovering, 'S': Online, 'P': Online, 'V': Online}
+		if state, in := states[letter]; in {
+			view = append(view, Member{Server: "uuid-" + pod, Address: pod + ":3306", State: state, Primary: letter == 'P'})
+		}
+	}
+	for n, letter := range servers {
+		pod := fmt.Sprintf("db-%d", n)
+		r := Report{Pod: pod, Claim: "uid-" + pod, Data: Whole, Running: true, Server: "uuid-" + pod, Group: groupName, State: Offline}
+		if n < len(transactions) {
+			r.Transactions = set(t, transactions[n])
+		}
+		switch letter {
+		case '-':
+			continue
+		case 'e':
+			r = Report{Pod: pod, Claim: r.Claim, Data: Empty}
+		case 'c':
+			r.Data = Copy
+		case 's':
+			r = Report{Pod: pod, Claim: r.Claim, Data: Whole}
+		case 'r':
+			r.State, r.View, r.Members = Recovering, "2", view
+		case 'S', 'P':
+			r.State, r.View, r.Members, r.Primary = Online, "2", view, letter == 'P'
+		case 'V':
+			r.State, r.View, r.Primary = Online, "1", true
+			for n := range servers {
+				r.Members = append(r.Members, Member{Server: fmt.Sprintf("uuid-db-%d", n), State: Online})
+			}
+		case 'E':
+			r.State = Failed
+		}
+		c.Reports[pod] = r
+	}
+	return c
+}
+
+func TestDecide(t *testing.T) {
+	const all = "#:1-9"
+	fresh := func(c *Cluster) { c.Record = Record{} }
+	kept := func(c *Cluster) {
+		fresh(c)
+		for i := range c.Volumes {
+			c.Volumes[i].Kept = true
+		}
+	}
+	named := func(claim string) func(*Cluster) { return func(c *Cluster) { c.Named = claim } }
+	hint := ". To lead with a volume of your choice, annotate the DatabaseCluster with lead-with=<volume claim>@x"
+	plainly := func(message string) Action {
+		return Action{Verb: Stay, Undecided: true, Message: "It is not decided which volume leads: " + message}
+	}
+	undecided := func(message string) Action {
+		return Action{Verb: Stay, Undecided: true, Message: "It is not decided which volume leads: " + message + hint}
+	}
+	wait := func(message string) Action { return Action{Verb: Stay, Message: message} }
+
+	for name, c := range map[string]struct {
+		reason       string
+		servers      string
+		transactions []string
+		but          func(*Cluster)
+		want         Action
+	}{
+		"Member":     {reason: "A member stays.", servers: "SPS", want: Action{Verb: Stay}},
+		"Recovering": {reason: "A server on its way into the group goes on.", servers: "rPS", want: Action{Verb: Stay}},
+		"Failed":     {reason: "A server that has lost its group leaves it before anything else.", servers: "EPS", want: Action{Verb: Leave, Message: "Leaving the group, which this server has lost"}},
+
+		"New":         {reason: "The first server of a new cluster initializes a database.", servers: "eee", but: fresh, want: Action{Verb: Initialize}},
+		"NewAlone":    {reason: "A server that is not scheduled holds nothing up: no volume is older than the cluster.", servers: "e--", but: fresh, want: Action{Verb: Initialize}},
+		"NewSecond":   {reason: "The others wait for it.", servers: "eee", but: func(c *Cluster) { fresh(c); c.Pod = "db-1" }, want: wait("Waiting for db-0 to lead with volume claim data-db-0")},
+		"Initialized": {reason: "Then it founds the group.", servers: "oee", but: fresh, want: Action{Verb: Bootstrap, Rename: true}},
+
+		"Copies":        {reason: "An empty server copies a member.", servers: "ePS", want: Action{Verb: InitializeCopy}},
+		"CopiesOn":      {reason: "A copy that was not finished is begun again.", servers: "cPS", transactions: []string{"", all, all}, want: Action{Verb: JoinByCopy}},
+		"Joins":         {reason: "A server whose transactions the group has joins.", servers: "oPS", transactions: []string{"#:1-5", all, all}, want: Action{Verb: Join}},
+		"JoinsTwo":      {reason: "Two of three are a group.", servers: "oPS-", transactions: []string{all, all, all}, want: Action{Verb: Join}},
+		"Suspect":       {reason: "The primary's report may be older than what the server has received.", servers: "oPS", transactions: []string{"#:1-10", all, all}, want: Action{Verb: Stay, Suspect: true, Message: "Waiting for a newer report of db-1"}},
+		"Errant":        {reason: "A server with transactions of its own copies a member.", servers: "oPS", transactions: []string{"#:1-10", all, all}, but: func(c *Cluster) { c.Suspected = 2 }, want: Action{Verb: SetAside, Message: "has 1 transactions that the group does not have: #:10"}},
+		"NotConfirmed":  {reason: "Nobody joins a group that may be given up.", servers: "oPS", but: func(c *Cluster) { c.Record.Confirmed = false }, want: wait("Waiting for db-1 to confirm that it leads")},
+		"AnotherGroup":  {reason: "Nobody joins a group that is not this cluster's.", servers: "oPS", but: func(c *Cluster) { c.Record.Name = "other" }, want: wait("Waiting for db-1, which runs group #: the group of this cluster is other")},
+		"NoPrimary":     {reason: "Members without a primary elect one.", servers: "oSS", want: wait("Waiting for db-1, db-2 to agree on a primary")},
+		"CutOff":        {reason: "A primary that is cut off is not believed what it says of others.", servers: "oVo", transactions: []string{all, all, all}, want: wait("Waiting for db-1 to agree on a primary")},
+		"Unrecoverable": {reason: "A member that starts again waits for its program.", servers: "sPS", want: wait("Waiting for MySQL to start")},
+
+		"Newest":        {reason: "After an outage of all the newest leads.", servers: "ooo", transactions: []string{all, "#:1-8", "#:1-7"}, want: Action{Verb: Bootstrap}},
+		"Older":         {reason: "The others wait for it.", servers: "ooo", transactions: []string{"#:1-8", all, "#:1-7"}, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
+		"Equal":         {reason: "Of equals the first leads.", servers: "ooo", transactions: []string{all, all, all}, want: Action{Verb: Bootstrap}},
+		"Missing":       {reason: "A member that does not answer may be the newest.", servers: "oo-", transactions: []string{all, all}, want: wait("Waiting to know what is on volume claim data-db-2, to compare it with the other volumes of this name" + hint)},
+		"Starting":      {reason: "So may one that is starting.", servers: "oos", transactions: []string{all, all}, want: wait("Waiting for MySQL on db-2 to say which transactions it has")},
+		"EmptyMember":   {reason: "An empty volume in the place of a lost one holds nothing up, and does not lead.", servers: "eoo", transactions: []string{"", all, all}, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
+		"NoMember":      {reason: "A volume that was no member is not waited for.", servers: "oo-", transactions: []string{all, all}, but: func(c *Cluster) { c.Record.Members = []string{"db-0", "db-1"} }, want: Action{Verb: Bootstrap}},
+		"NoMemberNewer": {reason: "Nor does it lead.", servers: "oo", transactions: []string{all, "#:1-20"}, but: func(c *Cluster) { c.Record.Members = []string{"db-0"} }, want: Action{Verb: Bootstrap}},
+		"Parted":        {reason: "Two that each have more are for a user to decide.", servers: "oo", transactions: []string{"#:1-8:10", all}, want: undecided("volume claim data-db-0 has transactions #:10, which data-db-1 does not have, and lacks #:9")},
+		"Lost":          {reason: "A cluster that had data does not begin empty.", servers: "eee", want: undecided("no volume claim holds the data that this cluster had")},
+		"Named":         {reason: "The annotation decides.", servers: "oo", transactions: []string{"#:1-8:10", all}, but: named("data-db-0"), want: Action{Verb: Bootstrap, Rename: true}},
+		"NamedOther":    {reason: "Then the others wait.", servers: "oo", transactions: []string{"#:1-8:10", all}, but: named("data-db-1"), want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
+		"NamedMissing":  {reason: "A wrong name is told.", servers: "oo", but: named("data-db-7"), want: undecided("volume claim data-db-7, which the annotation names, does not exist")},
+		"NamedEmpty":    {reason: "An empty volume cannot lead, whatever the annotation says.", servers: "eo", but: named("data-db-0"), want: undecided("volume claim data-db-0, which the annotation names, holds no database")},
+		"Kept":          {reason: "Volumes of an earlier cluster are compared.", servers: "oo", transactions: []string{"#:1-8", all}, but: kept, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
+		"KeptMissing":   {reason: "All of them.", servers: "o-", transactions: []string{all}, but: kept, want: wait("Waiting to know what is on volume claim data-db-1, to compare it with the other volumes of this name" + hint)},
+		"KeptEmpty":     {reason: "An empty one beside a database does not initialize.", servers: "eo", transactions: []string{"", all}, but: kept, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
+		"KeptCopy":      {reason: "A copy whose source is gone is no database.", servers: "ce", but: kept, want: plainly("volume claim data-db-0 began to be copied from a volume that is not there. Delete what is not needed to begin with an empty database")},
+		"OtherClaim":    {reason: "A report about another volume of that name says nothing.", servers: "oo", transactions: []string{all, all}, but: func(c *Cluster) { c.Volumes[1].UID = "new" }, want: wait("Waiting to know what is on volume claim data-db-1, to compare it with the other volumes of this name" + hint)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := situation(t, c.servers, c.transactions...)
+			if c.but != nil {
+				c.but(&cluster)
+			}
+			c.want.Message = strings.ReplaceAll(c.want.Message, "#", groupName)
+			if diff := cmp.Diff(c.want, Decide(cluster)); diff != "" {
+				t.Errorf("%s\nDecide(%s): -want, +got:\n%s", c.reason, c.servers, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package group
+
+import (
+	"slices"
+
+	"github.com/storeplane/storeplane/internal/instance/mysql/gtid"
+)
+
+// State is the state of a server in its group, as MySQL prints it
+// (https://dev.mysql.com/doc/refman/9.7/en/group-replication-server-states.html).
+type State string
+
+// The states of servers.
+const (
+	Offline     State = "OFFLINE"
+	Recovering  State = "RECOVERING"
+	Online      State = "ONLINE"
+	Failed      State = "ERROR"
+	Unreachable State = "UNREACHABLE"
+)
+
+// Data is the kind of data that a volume holds.
+type Data string
+
+// The kinds of data.
+const (
+	// Empty is a volume without data.
+	Empty Data = "empty"
+
+	// Copy is data that is copied from another server, and not complete.
+	Copy Data = "copy"
+
+	// Whole is a database that a server can lead with.
+	Whole Data = "whole"
+)
+
+// Report is what a server reports about itself.
+type Report struct {
+	// Pod is the server's pod, and Claim the UID of its volume claim.
+	Pod   string `json:"pod"`
+	Claim string `json:"claim,omitempty"`
+
+	// Data is what the volume holds.
+	Data Data `json:"data"`
+
+	// Running is true if the server answers. What follows is known only then.
+	Running bool `json:"running,omitempty"`
+
+	// Server is the server's UUID. It changes when the server copies another one.
+	Server string `json:"server,omitempty"`
+
+	// Version is the version that runs, such as 9.7.4.
+	Version string `json:"version,omitempty"`
+
+	// Transactions are those that the server has executed, or received and will execute.
+	Transactions gtid.Set `json:"transactions"`
+
+	// Group is the name of the group that the server is configured for, or was last.
+	Group string `json:"group,omitempty"`
+
+	// State is the server's state in its group, and Primary is true if it takes writes.
+	State   State `json:"state,omitempty"`
+	Primary bool  `json:"primary,omitempty"`
+
+	// View identifies the view of the group that the server has installed, and Members are the
+	// servers in it, with this one, sorted by UUID.
+	View    string   `json:"view,omitempty"`
+	Members []Member `json:"members,omitempty"`
+
+	// Problem describes why the server does not run or cannot join, or is empty.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Member is a server of a group in the view of one of them.
+type Member struct {
+	Server string `json:"server"`
+	// Address is that at which other servers reach it, host:port.
+	Address string `json:"address"`
+	State   State  `json:"state"`
+	Primary bool   `json:"primary,omitempty"`
+}
+
+// Joined reports whether the server is in a group, or on its way into one.
+func (r *Report) Joined() bool {
+	return r.Running && (r.State == Online || r.State == Recovering)
+}
+
+// counts reports whether the server takes part in decisions of its group.
+func (r *Report) counts() bool { return r.Running && r.State == Online }
+
+// Blocked reports whether the server sees no majority of its own view.
+func (r *Report) Blocked() bool {
+	reached := 0
+	for _, m := range r.Members {
+		if m.State != Unreachable {
+			reached++
+		}
+	}
+	return reached*2 <= len(r.Members)
+}
+
+// Live returns the report of the primary of a group that takes writes, or nil. What one server says
+// of others is not trusted, since one that is cut off shows them as they were: a majority of a view
+// has to report by itself that it is in that view.
+func Live(reports map[string]Report) *Report {
+	for _, pod := range sortedPods(reports) {
+		p := reports[pod]
+		if !p.counts() || !p.Primary || p.Blocked() {
+			continue
+		}
+		agree := 0
+		for _, m := range p.Members {
+			if slices.ContainsFunc(sortedPods(reports), func(other string) bool {
+				o := reports[other]
+				return o.Server == m.Server && o.Joined() && o.View == p.View
+			}) {
+				agree++
+			}
+		}
+		if agree*2 > len(p.Members) {
+			return &p
+		}
+	}
+	return nil
+}

@@ -1,0 +1,356 @@
+package group
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/storeplane/storeplane/internal/instance/mysql/gtid"
+)
+
+// simulated is a cluster with a model of Group Replication: a write is acknowledged once a majority of
+// the primary's view has received it, a view changes by a majority of the one before, and a member
+// that leaves in order shrinks it. Servers decide by Decide, and act later: what they saw may be old.
+type simulated struct {
+	t       *rapid.T
+	record  Record
+	servers map[string]*server
+	next    int64
+	acked   gtid.Set
+	views   int
+}
+
+type server struct {
+	pod          string
+	volume       int
+	data         Data
+	transactions gtid.Set
+
+	up, frozen bool
+	state      State
+	group      string
+	view       *view
+	suspected  int
+
+	// pending is what the server has decided to do, by the record that it saw. founding is true
+	// between its bootstrap and the confirmation, and copying until its copy is complete.
+	pending  *Action
+	seen     Record
+	founding bool
+	copying  bool
+}
+
+// view is an installed view of a group.
+type view struct {
+	id      int
+	group   string
+	members []string
+	primary string
+}
+
+func (s *simulated) each(do func(*server)) {
+	for _, pod := range slices.Sorted(maps.Keys(s.servers)) {
+		do(s.servers[pod])
+	}
+}
+
+func (s *simulated) report(srv *server) Report {
+	r := Report{Pod: srv.pod, Claim: srv.uid(), Data: srv.data, Running: srv.data != Empty, Server: srv.pod, Group: srv.group, State: srv.state, Transactions: srv.transactions}
+	if srv.data == Empty {
+		return Report{Pod: srv.pod, Claim: srv.uid(), Data: Empty}
+	}
+	if srv.view != nil {
+		r.View, r.Primary = fmt.Sprint(srv.view.id), srv.view.primary == srv.pod && srv.state == Online
+		for _, m := range srv.view.members {
+			state := Online
+			if !s.servers[m].reaches(srv.view) {
+				state = Unreachable
+			}
+			r.Members = append(r.Members, Member{Server: m, State: state, Primary: m == srv.view.primary})
+		}
+	}
+	return r
+}
+
+func (srv *server) uid() string { return fmt.Sprintf("uid-%s-%d", srv.pod, srv.volume) }
+
+// reaches reports whether a server takes part in a view.
+func (srv *server) reaches(v *view) bool { return srv.up && !srv.frozen && srv.view == v }
+
+func (s *simulated) alive(v *view) []string {
+	return slices.DeleteFunc(slices.Clone(v.members), func(m string) bool { return !s.servers[m].reaches(v) })
+}
+
+// install installs another view with those members of the present one that take part.
+func (s *simulated) install(group string, members []string, primary string) *view {
+	s.views++
+	v := &view{id: s.views, group: group, members: members, primary: primary}
+	for _, m := range members {
+		s.servers[m].view = v
+	}
+	return v
+}
+
+// elect returns the member that has received the most.
+func (s *simulated) elect(members []string) string {
+	best := members[0]
+	for _, m := range members {
+		if s.servers[m].transactions.Contains(s.servers[best].transactions) {
+			best = m
+		}
+	}
+	return best
+}
+
+func (s *simulated) observe(srv *server) Cluster {
+	c := Cluster{Pod: srv.pod, Size: len(s.servers), Ordinal: ordinalOf, Reports: map[string]Report{}, Record: s.record, Suspected: srv.suspected}
+	s.each(func(other *server) {
+		c.Volumes = append(c.Volumes, Volume{Pod: other.pod, Claim: "data-" + other.pod, UID: other.uid()})
+		if other.up && !other.frozen {
+			c.Reports[other.pod] = s.report(other)
+		}
+	})
+	return c
+}
+
+// act does what a server has decided, as package supervisor does it.
+func (s *simulated) act(srv *server) {
+	action := *srv.pending
+	srv.pending = nil
+	switch action.Verb {
+	case Initialize, InitializeCopy:
+		srv.data = Whole
+		if srv.copying = action.Verb == InitializeCopy; srv.copying {
+			srv.data = Copy
+		}
+		srv.state = Offline
+	case Leave:
+		srv.state, srv.view = Offline, nil
+	case SetAside:
+		srv.data, srv.state, srv.transactions, srv.suspected = Empty, "", gtid.Set{}, 0
+	case Bootstrap:
+		if !s.same(srv.seen) {
+			return
+		}
+		s.record.Epoch, s.record.Founder, s.record.Confirmed = s.record.Epoch+1, srv.pod, false
+		if action.Rename {
+			s.record.Name = fmt.Sprintf("00000000-0000-0000-0000-%012d", s.record.Epoch)
+		}
+		srv.group, srv.state, srv.founding, srv.seen = s.record.Name, Online, true, s.record
+		s.install(srv.group, []string{srv.pod}, srv.pod)
+	case Join, JoinByCopy:
+		s.join(srv, action.Verb == JoinByCopy)
+	case Stay:
+	}
+}
+
+func (s *simulated) same(r Record) bool { return fmt.Sprint(s.record) == fmt.Sprint(r) }
+
+// join registers the server, and has it join the view of a member that takes part in a majority.
+func (s *simulated) join(srv *server, byCopy bool) {
+	if !s.same(srv.seen) {
+		return
+	}
+	if !slices.Contains(s.record.Members, srv.pod) {
+		s.record.Members = append(slices.Clone(s.record.Members), srv.pod)
+		slices.Sort(s.record.Members)
+	}
+	var into *view
+	s.each(func(m *server) {
+		if v := m.view; v != nil && m.state == Online && m.reaches(v) && v.group == s.record.Name && len(s.alive(v))*2 > len(v.members) {
+			into = v
+		}
+	})
+	if into == nil {
+		return
+	}
+	donor := s.servers[s.elect(s.alive(into))]
+	if byCopy {
+		srv.transactions = donor.transactions
+	} else if !donor.transactions.Contains(srv.transactions) {
+		// Group Replication refuses a server with transactions of its own.
+		srv.state = Failed
+		return
+	}
+	srv.transactions = srv.transactions.Union(donor.transactions)
+	srv.group, srv.state, srv.data, srv.copying = s.record.Name, Online, Whole, false
+	s.install(into.group, append(s.alive(into), srv.pod), s.keep(into))
+}
+
+// keep returns the primary of the next view.
+func (s *simulated) keep(v *view) string {
+	if s.servers[v.primary].reaches(v) {
+		return v.primary
+	}
+	return s.elect(s.alive(v))
+}
+
+// confirm ends a bootstrap.
+func (s *simulated) confirm(srv *server) {
+	srv.founding = false
+	if !s.same(srv.seen) {
+		srv.state, srv.view = Offline, nil
+		return
+	}
+	s.record.Confirmed, s.record.Members = true, []string{srv.pod}
+	if missing := s.acked.Minus(srv.transactions); !missing.IsEmpty() {
+		s.t.Fatalf("%s leads without %s, which was acknowledged", srv.pod, missing)
+	}
+}
+
+// write has a server that takes writes acknowledge one.
+func (s *simulated) write(srv *server, slow int) {
+	v := srv.view
+	if !srv.up || srv.frozen || v == nil || v.primary != srv.pod || srv.state != Online || srv.founding {
+		return
+	}
+	alive := s.alive(v)
+	if len(alive)*2 <= len(v.members) {
+		return
+	}
+	if missing := s.acked.Minus(srv.transactions); !missing.IsEmpty() {
+		s.t.Fatalf("%s takes writes in view %v without %s, which was acknowledged", srv.pod, v.members, missing)
+	}
+	s.next++
+	one, err := gtid.Parse(fmt.Sprintf("%s:%d", v.group, s.next))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	// A majority of the view, with the primary, receives it before it is acknowledged.
+	slices.SortFunc(alive, func(a, b string) int { return (ordinalOf(a)+slow)%7 - (ordinalOf(b)+slow)%7 })
+	alive = slices.DeleteFunc(alive, func(m string) bool { return m == srv.pod })
+	srv.transactions = srv.transactions.Union(one)
+	for _, m := range alive[:len(v.members)/2] {
+		s.servers[m].transactions = s.servers[m].transactions.Union(one)
+	}
+	s.acked = s.acked.Union(one)
+}
+
+// settle installs the view that a majority of the present one agrees on, delivers what its members
+// have received to all of them, and fails members without a majority.
+func (s *simulated) settle(v *view) {
+	alive := s.alive(v)
+	if len(alive)*2 <= len(v.members) {
+		for _, m := range alive {
+			s.servers[m].state, s.servers[m].view = Failed, nil
+		}
+		return
+	}
+	all := gtid.Set{}
+	for _, m := range alive {
+		all = all.Union(s.servers[m].transactions)
+	}
+	for _, m := range alive {
+		s.servers[m].transactions = all
+	}
+	if len(alive) < len(v.members) {
+		s.install(v.group, alive, s.keep(v))
+	}
+}
+
+// TestSimulation: whatever fails, no server leads or takes writes without what was acknowledged, and
+// once nothing fails any more all servers are one group.
+func TestSimulation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &simulated{t: t, servers: map[string]*server{}}
+		for n := range rapid.SampledFrom([]int{1, 3, 5}).Draw(t, "size") {
+			pod := fmt.Sprintf("db-%d", n)
+			s.servers[pod] = &server{pod: pod, data: Empty, up: true}
+		}
+		pods := slices.Sorted(maps.Keys(s.servers))
+		step := func(srv *server, what string, slow int) {
+			switch what {
+			case "decide":
+				if srv.up && !srv.frozen && srv.pending == nil && !srv.founding {
+					action := Decide(s.observe(srv))
+					srv.suspected++
+					if !action.Suspect {
+						srv.suspected = 0
+					}
+					srv.pending, srv.seen = &action, s.record
+				}
+			case "act":
+				if srv.up && !srv.frozen && srv.founding {
+					s.confirm(srv)
+				} else if srv.up && !srv.frozen && srv.pending != nil {
+					s.act(srv)
+				}
+			case "write":
+				s.write(srv, slow)
+			case "settle":
+				if srv.view != nil && srv.up && !srv.frozen {
+					s.settle(srv.view)
+				}
+			case "kill":
+				srv.up, srv.state, srv.view, srv.pending, srv.founding = false, Offline, nil, nil, false
+				srv.frozen = false
+			case "start":
+				srv.up = true
+			case "freeze":
+				srv.frozen = true
+			case "thaw":
+				// A member that the others have gone on without finds itself expelled.
+				if srv.frozen = false; srv.view != nil && slices.ContainsFunc(pods, func(p string) bool {
+					o := s.servers[p]
+					return o.view != nil && o.view.id > srv.view.id && o.view.group == srv.view.group
+				}) {
+					srv.state, srv.view = Failed, nil
+				}
+			case "leave":
+				if v := srv.view; v != nil && srv.up && !srv.frozen && len(s.alive(v))*2 > len(v.members) {
+					s.settle(v)
+					v = srv.view
+					rest := slices.DeleteFunc(slices.Clone(v.members), func(m string) bool { return m == srv.pod })
+					srv.state, srv.view, srv.up = Offline, nil, false
+					if len(rest) > 0 {
+						s.install(v.group, rest, s.keepOf(v, rest))
+					}
+				}
+			}
+		}
+		calm := func(rounds int, steps ...string) {
+			for range rounds {
+				for _, pod := range pods {
+					for _, what := range steps {
+						step(s.servers[pod], what, 0)
+					}
+				}
+			}
+		}
+		if rapid.Bool().Draw(t, "whole at first") {
+			calm(20, "decide", "act", "act", "write")
+		}
+		faults := []string{"decide", "act", "decide", "act", "write", "write", "write", "settle", "kill", "start", "start", "freeze", "thaw", "leave"}
+		for i := range rapid.IntRange(0, 120).Draw(t, "steps") {
+			if what := rapid.IntRange(0, 20).Draw(t, fmt.Sprintf("all %d", i)); what == 0 {
+				calm(1, "kill")
+			} else if what == 1 {
+				calm(5, "start", "decide", "act", "act")
+			}
+			srv := s.servers[rapid.SampledFrom(pods).Draw(t, fmt.Sprintf("server %d", i))]
+			step(srv, rapid.SampledFrom(faults).Draw(t, fmt.Sprintf("step %d", i)), i)
+		}
+		calm(60, "start", "thaw", "settle", "decide", "act", "act", "write")
+		first := s.servers[pods[0]].view
+		for _, pod := range pods {
+			srv := s.servers[pod]
+			if srv.view == nil || srv.view != first || srv.state != Online {
+				t.Fatalf("%s is %q in view %v after all faults have ended: %+v", pod, srv.state, srv.view, Decide(s.observe(srv)))
+			}
+			if missing := s.acked.Minus(srv.transactions); !missing.IsEmpty() && pod == first.primary {
+				t.Fatalf("%s lacks %s", pod, missing)
+			}
+		}
+	})
+}
+
+// keepOf returns the primary among those that stay.
+func (s *simulated) keepOf(v *view, rest []string) string {
+	if slices.Contains(rest, v.primary) {
+		return v.primary
+	}
+	return s.elect(rest)
+}
