@@ -1,0 +1,115 @@
+package mysqld
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/mysql/group"
+)
+
+// Files are the files of a server's volume.
+type Files struct {
+	// Volume is where the volume is mounted.
+	Volume string
+}
+
+const (
+	// dataFolder is the data directory, and newFolder one that is being initialized: it gets its
+	// name once it is complete, so that what has the name is.
+	dataFolder = "data"
+	newFolder  = "data.new"
+
+	// copyFile exists from before a copy of another server is begun until it is complete.
+	copyFile = "copy-unfinished"
+
+	// cloneProgress is the file that MySQL keeps while it copies another server over its data.
+	cloneProgress = "#clone/#status_in_progress"
+)
+
+// DataDir returns the data directory.
+func (f Files) DataDir() string { return filepath.Join(f.Volume, dataFolder) }
+
+// Data returns what the volume holds.
+func (f Files) Data() (group.Data, error) {
+	there, err := exists(f.DataDir())
+	if err != nil || !there {
+		return group.Empty, err
+	}
+	for _, name := range []string{filepath.Join(f.Volume, copyFile), filepath.Join(f.DataDir(), cloneProgress)} {
+		if unfinished, err := exists(name); err != nil || unfinished {
+			return group.Copy, err
+		}
+	}
+	return group.Whole, nil
+}
+
+// BeginCopy records that the data is about to be replaced by a copy of another server's.
+func (f Files) BeginCopy() error {
+	if err := os.WriteFile(filepath.Join(f.Volume, copyFile), nil, 0o600); err != nil {
+		return fmt.Errorf("cannot record that a copy begins: %w", err)
+	}
+	return sync(f.Volume)
+}
+
+// EndCopy records that the copy is complete.
+func (f Files) EndCopy() error {
+	if err := os.Remove(filepath.Join(f.Volume, copyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot record that a copy is complete: %w", err)
+	}
+	return sync(f.Volume)
+}
+
+// SetAside moves the data to another folder of the volume, and returns its name. The server must
+// not run.
+func (f Files) SetAside(now time.Time) (string, error) {
+	name := "set-aside-" + now.UTC().Format("20060102T150405Z")
+	if err := os.Rename(f.DataDir(), filepath.Join(f.Volume, name)); err != nil {
+		return "", fmt.Errorf("cannot set the data aside: %w", err)
+	}
+	return name, errors.Join(f.EndCopy(), sync(f.Volume))
+}
+
+// prepare removes what an initialization that did not end has left.
+func (f Files) prepare() (string, error) {
+	folder := filepath.Join(f.Volume, newFolder)
+	if err := os.RemoveAll(folder); err != nil {
+		return "", fmt.Errorf("cannot remove an unfinished data directory: %w", err)
+	}
+	return folder, nil
+}
+
+// adopt gives an initialized folder the name of the data directory.
+func (f Files) adopt(folder string) error {
+	if err := os.Rename(folder, f.DataDir()); err != nil {
+		return fmt.Errorf("cannot take over the initialized data directory: %w", err)
+	}
+	return sync(f.Volume)
+}
+
+func exists(name string) (bool, error) {
+	_, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("cannot look for %s: %w", name, err)
+	}
+	return true, nil
+}
+
+// sync writes a folder's entries to the disk.
+func sync(folder string) error {
+	d, err := os.Open(folder)
+	if err != nil {
+		return fmt.Errorf("cannot write %s to the disk: %w", folder, err)
+	}
+	defer func() { _ = d.Close() }()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("cannot write %s to the disk: %w", folder, err)
+	}
+	return nil
+}

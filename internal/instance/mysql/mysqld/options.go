@@ -1,0 +1,110 @@
+package mysqld
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+)
+
+// Options are the options of a server that its group relies on. They are arguments of the program,
+// which no file of options can override.
+type Options struct {
+	// File is a file of other options, or "".
+	File string
+
+	// ID is the number of the server in its group, from 1 on. Host is the name by which the other
+	// servers reach it.
+	ID   int
+	Host string
+	Port int
+
+	// RunDir is the folder of the socket.
+	RunDir string
+
+	// Certificate, Key and Authority are the files of the certificate that the server shows, and
+	// of the authority by which it verifies the certificates of the other servers as its clients.
+	Certificate, Key, Authority string
+
+	// PeerCertificate and PeerKey are the files of the certificate by which the server connects to
+	// the others, and PeerAuthority is the authority of the certificates that they show. VerifyHost
+	// is true if these contain the servers' names.
+	PeerCertificate, PeerKey, PeerAuthority string
+	VerifyHost                              bool
+
+	// TLSRequired is true if clients that connect over the network must use TLS.
+	TLSRequired bool
+}
+
+// Socket returns the path of the server's socket.
+func (o Options) Socket() string { return filepath.Join(o.RunDir, "mysqld.sock") }
+
+// base returns the arguments with which every start of the program begins.
+func (o Options) base(dataDir string) []string {
+	first := "--no-defaults"
+	if o.File != "" {
+		first = "--defaults-file=" + o.File
+	}
+	return []string{first, "--datadir=" + dataDir, "--tmpdir=/tmp", "--secure-file-priv=NULL", "--lower-case-table-names=0"}
+}
+
+// serve returns the arguments of a server that can join a group. Errors go to the standard error.
+func (o Options) serve(dataDir string) []string {
+	ssl := "VERIFY_CA"
+	if o.VerifyHost {
+		ssl = "VERIFY_IDENTITY"
+	}
+	args := append(o.base(dataDir),
+		"--server-id="+strconv.Itoa(o.ID),
+		"--port="+strconv.Itoa(o.Port),
+		"--socket="+o.Socket(),
+		"--pid-file="+filepath.Join(o.RunDir, "mysqld.pid"),
+		"--mysqlx=OFF",
+		"--skip-name-resolve=ON",
+		"--report-host="+o.Host,
+		"--report-port="+strconv.Itoa(o.Port),
+		"--ssl-ca="+o.Authority, "--ssl-cert="+o.Certificate, "--ssl-key="+o.Key,
+		fmt.Sprintf("--require-secure-transport=%s", onOff(o.TLSRequired)),
+	)
+	for _, fixed := range groupOptions {
+		args = append(args, "--"+fixed)
+	}
+	return append(args,
+		"--loose-group-replication-ssl-mode="+ssl,
+		"--loose-group-replication-recovery-ssl-verify-server-cert="+onOff(o.VerifyHost),
+		"--loose-group-replication-recovery-ssl-ca="+o.PeerAuthority,
+		"--loose-group-replication-recovery-ssl-cert="+o.PeerCertificate,
+		"--loose-group-replication-recovery-ssl-key="+o.PeerKey,
+	)
+}
+
+// groupOptions are the options that are the same for all servers. A primary that fails is expelled
+// as soon as it is suspected: a longer wait would cost 15 s at each failover. A server that sees no
+// majority for 10 s refuses writes instead of blocking them.
+var groupOptions = []string{
+	"gtid-mode=ON", "enforce-gtid-consistency=ON",
+	// The default names contain the host's name.
+	"log-bin=binlog", "relay-log=relay",
+	"sync-binlog=1", "innodb-flush-log-at-trx-commit=1",
+	// A server is writable only as the primary of its group.
+	"super-read-only=ON",
+	"disabled-storage-engines=MyISAM,BLACKHOLE,FEDERATED,ARCHIVE,MEMORY",
+	"plugin-load-add=group_replication.so", "plugin-load-add=mysql_clone.so",
+	"loose-group-replication-start-on-boot=OFF",
+	"loose-group-replication-bootstrap-group=OFF",
+	"loose-group-replication-single-primary-mode=ON",
+	"loose-group-replication-communication-stack=MYSQL",
+	"loose-group-replication-recovery-use-ssl=ON",
+	"loose-group-replication-member-expel-timeout=0",
+	"loose-group-replication-unreachable-majority-timeout=10",
+	"loose-group-replication-exit-state-action=READ_ONLY",
+	"loose-group-replication-autorejoin-tries=3",
+	"loose-group-replication-consistency=BEFORE_ON_PRIMARY_FAILOVER",
+	"loose-group-replication-message-cache-size=134217728",
+}
+
+func onOff(on bool) string {
+	if on {
+		return "ON"
+	}
+	return "OFF"
+}

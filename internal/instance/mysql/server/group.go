@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// User is the user as which servers connect to each other: by certificate, without a password.
+const User = "storeplane_replication"
+
+// recovery is the channel by which a server receives what it has missed, and by whose user it
+// connects to its group.
+const recovery = "group_replication_recovery"
+
+// component has the server with the most transactions elected
+// (https://dev.mysql.com/doc/refman/9.7/en/group-replication-component-elect-prefers-most-updated.html).
+const component = "file://component_group_replication_elect_prefers_most_updated"
+
+// Membership is how a server takes part in its group.
+type Membership struct {
+	// Name is the name of the group, a UUID, and Address that at which the server's members
+	// reach it, host:port. Seeds are those of the servers to join by.
+	Name, Address string
+	Seeds         []string
+}
+
+func (m Membership) statements() []string {
+	return []string{
+		fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_USER = '%s' FOR CHANNEL '%s'", User, recovery),
+		fmt.Sprintf("SET GLOBAL group_replication_group_name = '%s'", m.Name),
+		fmt.Sprintf("SET GLOBAL group_replication_local_address = '%s'", m.Address),
+		fmt.Sprintf("SET GLOBAL group_replication_group_seeds = '%s'", strings.Join(m.Seeds, ",")),
+	}
+}
+
+// Bootstrap founds a group with what the server holds. No client can connect until Open.
+func (s Server) Bootstrap(ctx context.Context, m Membership) error {
+	err := s.execute(ctx, changeTimeout, append(m.statements(),
+		"SET GLOBAL offline_mode = ON",
+		"SET GLOBAL group_replication_bootstrap_group = ON",
+		"START GROUP_REPLICATION")...)
+	// Another start must not found a second group.
+	off := s.execute(context.WithoutCancel(ctx), readTimeout, "SET GLOBAL group_replication_bootstrap_group = OFF")
+	if err != nil {
+		return err
+	}
+	return off
+}
+
+// Open lets clients connect to a server that has founded a group, and has the server with the most
+// transactions elected from now on.
+func (s Server) Open(ctx context.Context) error {
+	err := s.execute(ctx, changeTimeout, fmt.Sprintf("INSTALL COMPONENT '%s'", component))
+	if err != nil && number(err) != errComponentLoaded {
+		return err
+	}
+	return s.execute(ctx, readTimeout, "SET GLOBAL offline_mode = OFF")
+}
+
+// errComponentLoaded is the number of the error for a component that is installed.
+const errComponentLoaded = 3529
+
+// always is the number of missing transactions from which on a server copies another one whatever it
+// has, and usually the default, at which it does if a member lacks the binary logs.
+const (
+	always  = 1
+	usually = 9223372036854775807
+)
+
+// Join joins a group. A server that copies another one first ends with code 16 once it has.
+func (s Server) Join(ctx context.Context, m Membership, byCopy bool) error {
+	threshold := int64(usually)
+	if byCopy {
+		threshold = always
+	}
+	return s.execute(ctx, changeTimeout, append(m.statements(),
+		"SET GLOBAL group_replication_bootstrap_group = OFF",
+		"SET GLOBAL offline_mode = OFF",
+		fmt.Sprintf("SET GLOBAL group_replication_clone_threshold = %d", threshold),
+		"START GROUP_REPLICATION")...)
+}
+
+// Leave leaves the group. The server accepts no writes afterwards.
+func (s Server) Leave(ctx context.Context) error {
+	return s.execute(ctx, changeTimeout, "STOP GROUP_REPLICATION", "SET GLOBAL super_read_only = ON")
+}
+
+// HandOver makes another member the primary, by its UUID. It waits for transactions that run for at
+// most some seconds, then ends them.
+func (s Server) HandOver(ctx context.Context, server string) error {
+	return s.execute(ctx, changeTimeout, fmt.Sprintf("SELECT group_replication_set_as_primary('%s', %d)", server, handOverSeconds))
+}
+
+// handOverSeconds is how long running transactions may take to end at a planned hand-over.
+const handOverSeconds = 10
+
+// ReloadCertificates has new connections use the certificates that are in the files now.
+func (s Server) ReloadCertificates(ctx context.Context) error {
+	return s.execute(ctx, readTimeout, "ALTER INSTANCE RELOAD TLS NO ROLLBACK ON ERROR")
+}

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/storeplane/storeplane/internal/instance/mysql/group"
+	"github.com/storeplane/storeplane/internal/instance/mysql/gtid"
+)
+
+// applier is the channel that applies what the group has sent.
+const applier = "group_replication_applier"
+
+// Observe adds to a report what the server says about itself.
+func (s Server) Observe(ctx context.Context, r *group.Report) error {
+	return s.with(ctx, readTimeout, func(ctx context.Context, conn *sql.Conn) error {
+		var executed, version string
+		var readOnly bool
+		// GTIDs are read before the state: a server that is offline then gets no more of them.
+		row := conn.QueryRowContext(ctx, "SELECT @@server_uuid, @@version, @@super_read_only, COALESCE(@@group_replication_group_name, ''), @@gtid_executed")
+		if err := row.Scan(&r.Server, &version, &readOnly, &r.Group, &executed); err != nil {
+			return fmt.Errorf("cannot read the server's state: %w", err)
+		}
+		r.Version, _, _ = strings.Cut(version, "-")
+		received, err := received(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if r.Transactions, err = union(executed, received); err != nil {
+			return err
+		}
+		if err := members(ctx, conn, r); err != nil {
+			return err
+		}
+		r.Primary = r.Primary && !readOnly
+		r.Running = true
+		return nil
+	})
+}
+
+// received returns what the server has received from its group, and has applied or will apply.
+func received(ctx context.Context, conn *sql.Conn) (string, error) {
+	var set string
+	err := conn.QueryRowContext(ctx, "SELECT received_transaction_set FROM performance_schema.replication_connection_status WHERE channel_name = ?", applier).Scan(&set)
+	if err == sql.ErrNoRows { //nolint:errorlint // Scan returns it as it is
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot read what the server has received: %w", err)
+	}
+	return set, nil
+}
+
+func union(executed, received string) (gtid.Set, error) {
+	a, err := gtid.Parse(executed)
+	if err != nil {
+		return a, err
+	}
+	b, err := gtid.Parse(received)
+	return a.Union(b), err
+}
+
+// members reads the view of the group that the server has.
+func members(ctx context.Context, conn *sql.Conn, r *group.Report) error {
+	r.State, r.Primary, r.View, r.Members = group.Offline, false, "", nil
+	rows, err := conn.QueryContext(ctx, "SELECT member_id, member_host, COALESCE(member_port, 0), member_state, member_role FROM performance_schema.replication_group_members")
+	if err != nil {
+		return fmt.Errorf("cannot read the members of the group: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var m group.Member
+		var host, port, state, role string
+		if err := rows.Scan(&m.Server, &host, &port, &state, &role); err != nil {
+			return fmt.Errorf("cannot read the members of the group: %w", err)
+		}
+		m.Address, m.State, m.Primary = net.JoinHostPort(host, port), group.State(state), role == "PRIMARY"
+		if m.Server == r.Server || m.Server == "" {
+			r.State, r.Primary = m.State, m.Primary
+		}
+		if m.Server != "" && m.State != group.Offline {
+			r.Members = append(r.Members, m)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("cannot read the members of the group: %w", err)
+	}
+	slices.SortFunc(r.Members, func(a, b group.Member) int { return strings.Compare(a.Server, b.Server) })
+	if r.State == group.Offline || r.State == group.Failed {
+		r.Members = nil
+		return nil
+	}
+	err = conn.QueryRowContext(ctx, "SELECT view_id FROM performance_schema.replication_group_member_stats WHERE member_id = ?", r.Server).Scan(&r.View)
+	if err != nil && err != sql.ErrNoRows { //nolint:errorlint // Scan returns it as it is
+		return fmt.Errorf("cannot read the view of the group: %w", err)
+	}
+	return nil
+}
+
+// Copied reports whether the server has completed a copy of another one since it was initialized.
+func (s Server) Copied(ctx context.Context) (bool, error) {
+	var n int
+	err := s.with(ctx, readTimeout, func(ctx context.Context, conn *sql.Conn) error {
+		return conn.QueryRowContext(ctx, "SELECT count(*) FROM performance_schema.clone_status WHERE state = 'Completed'").Scan(&n)
+	})
+	return n > 0, err
+}
