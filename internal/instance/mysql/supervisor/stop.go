@@ -1,0 +1,107 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/mysql/group"
+)
+
+// candidateWithin is how long a primary that stops waits for a member that can take over.
+const candidateWithin = 20 * time.Second
+
+// stop hands over and stops the server. Nothing holds up the stop of a server that cannot hand over.
+func (s *Supervisor) stop(ctx context.Context) error {
+	if err := s.handOver(ctx); err != nil {
+		s.log.Info("Cannot hand over", "error", err.Error())
+	}
+	return s.end(ctx)
+}
+
+// handOver makes another server the primary if this one is. There is none to hand over to if all
+// stop.
+func (s *Supervisor) handOver(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, candidateWithin)
+	defer cancel()
+	for {
+		own, err := s.Report(ctx)
+		if err != nil {
+			return err
+		}
+		if !own.Primary || s.outside.Ending(ctx) {
+			return nil
+		}
+		to, waiting := s.candidate(ctx, &own)
+		if to != nil {
+			s.log.Info("Handing over", "to", s.outside.PodOf(to.Address))
+			if err := s.server.HandOver(ctx, to.Server); err != nil {
+				return err
+			}
+			return s.mark(ctx, false)
+		}
+		if !waiting || !sleep(ctx, period/5) {
+			s.log.Info("There is no server to hand over to")
+			return nil
+		}
+	}
+}
+
+// candidate returns the member to hand over to: the first by ordinal that stays. It returns nil and
+// true if one is on its way into the group.
+func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (*group.Member, bool) {
+	c, err := s.outside.Cluster(ctx)
+	var best *group.Member
+	joining := false
+	for i := range own.Members {
+		m := &own.Members[i]
+		pod := s.outside.PodOf(m.Address)
+		if pod == s.Pod || err == nil && c.Ordinal(pod) >= c.Size || s.outside.Leaving(ctx, pod) {
+			continue
+		}
+		switch {
+		case m.State == group.Recovering:
+			joining = true
+		case m.State == group.Online && (best == nil || err == nil && c.Ordinal(pod) < c.Ordinal(s.outside.PodOf(best.Address))):
+			best = m
+		}
+	}
+	return best, joining
+}
+
+// end stops the program, and kills it if it does not end in time.
+func (s *Supervisor) end(ctx context.Context) error {
+	if s.process == nil {
+		return nil
+	}
+	defer func() { s.process = nil }()
+	s.mu.Lock()
+	s.answered = time.Time{}
+	s.mu.Unlock()
+	if err := s.process.Stop(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(stopWithin)
+	defer timer.Stop()
+	select {
+	case <-s.process.Done():
+		return nil
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	s.log.Info("MySQL does not end in time, and is killed")
+	err := s.process.Kill()
+	<-s.process.Done()
+	return err
+}
+
+// sleep waits for a time or until the context ends. It reports whether the time has passed.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,69 @@
+package supervisor
+
+import (
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	upWithin   = 60 * time.Second
+	joinWithin = 120 * time.Second
+)
+
+// TestGroup: three servers come up as one group, and lose no acknowledged row when the primary is
+// killed, hands over, is frozen, and when all are killed at once.
+func TestGroup(t *testing.T) {
+	w := newWorld(t, 3)
+	began := time.Now()
+	for n := range 3 {
+		w.start(n)
+	}
+	w.until("a primary", upWithin, func() bool { return w.leader() != "" })
+	t.Logf("a primary after %s", time.Since(began))
+	w.until("three members", joinWithin, func() bool { return w.online() == 3 })
+	t.Logf("three members after %s", time.Since(began))
+	w.prepare()
+	l := w.write(4)
+	time.Sleep(time.Second)
+	l.longest()
+
+	for _, fault := range []struct {
+		name string
+		do   func()
+	}{
+		{"primary is killed", func() { w.signal(w.leader(), syscall.SIGKILL) }},
+		{"primary hands over and stops", func() {
+			n := ordinal(w.leader())
+			w.leave(n)
+			w.start(n)
+		}},
+		{"primary is frozen for 15 s", func() {
+			frozen := w.leader()
+			w.signal(frozen, syscall.SIGSTOP)
+			time.Sleep(15 * time.Second)
+			w.signal(frozen, syscall.SIGCONT)
+		}},
+		{"all are killed", func() {
+			for n := range 3 {
+				w.signal(pod(n), syscall.SIGKILL)
+			}
+		}},
+	} {
+		was := time.Now()
+		fault.do()
+		w.until("another primary", joinWithin, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.primary != "" && w.marked.After(was) })
+		w.until("three members", joinWithin, func() bool { return w.online() == 3 })
+		time.Sleep(time.Second)
+		t.Logf("%s: no write for %s, three members again after %s", fault.name, l.longest(), time.Since(was))
+	}
+	l.check()
+}
+
+// signal sends a signal to a server's program.
+func (w *world) signal(name string, s syscall.Signal) {
+	w.t.Helper()
+	if err := w.server(name).signal(s); err != nil {
+		w.t.Fatal(err)
+	}
+}

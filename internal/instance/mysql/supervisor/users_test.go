@@ -1,0 +1,72 @@
+package supervisor
+
+import (
+	"context"
+	"testing"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/mysql/server"
+)
+
+// TestUsers: users and databases come as desired on a real server, a second pass changes nothing, and
+// each user reaches its own database with its password, and no other.
+func TestUsers(t *testing.T) {
+	w := newWorld(t, 1)
+	w.start(0)
+	w.until("a primary", upWithin, func() bool { return w.leader() != "" })
+	ctx, own := context.Background(), w.server(pod(0)).server
+	users := []string{"app", "reports"}
+	apply := func(password string) {
+		t.Helper()
+		problems, err := own.Users(ctx, []server.Login{{Name: "app", Password: password}, {Name: "reports", Password: "other"}})
+		if err != nil || len(problems) > 0 {
+			t.Fatalf("Users(...): %v, %v", problems, err)
+		}
+		problems, err = own.Databases(ctx, []instance.Database{{Name: "app", Owner: "app"}, {Name: "a_b", Owner: "reports"}}, users)
+		if err != nil || len(problems) > 0 {
+			t.Fatalf("Databases(...): %v, %v", problems, err)
+		}
+	}
+	before := func() string {
+		t.Helper()
+		r, err := w.server(pod(0)).Report(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Transactions.String()
+	}
+	apply("first")
+	was := before()
+	apply("first")
+	if now := before(); now != was {
+		t.Errorf("a second pass has changed something: %s became %s", was, now)
+	}
+	apply("it's a \\ \"password\" 日本")
+
+	ping := func(user, password, database string) error {
+		db := w.open(pod(0), user, password, database)
+		defer func() { _ = db.Close() }()
+		return db.PingContext(ctx)
+	}
+	for _, c := range []struct {
+		user, password, database string
+		want                     bool
+	}{
+		{"app", "it's a \\ \"password\" 日本", "app", true},
+		{"app", "first", "app", false},
+		{"app", "it's a \\ \"password\" 日本", "a_b", false},
+		{"reports", "other", "a_b", true},
+		{"root", "", "mysql", false},
+		{server.User, "", "mysql", false},
+	} {
+		if err := ping(c.user, c.password, c.database); (err == nil) != c.want {
+			t.Errorf("%s connects to %s with %q: got %v", c.user, c.database, c.password, err)
+		}
+	}
+	if err := w.execute(pod(0), "CREATE DATABASE axb"); err != nil {
+		t.Fatal(err)
+	}
+	if err := ping("reports", "other", "axb"); err == nil {
+		t.Error("reports connects to axb, which is not its own")
+	}
+}

@@ -1,0 +1,323 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/mysql/group"
+	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
+	"github.com/storeplane/storeplane/internal/pki"
+)
+
+// program returns MySQL's server, or skips the test on a machine without it.
+func program(t *testing.T) string {
+	t.Helper()
+	name := os.Getenv("MYSQLD")
+	if name == "" {
+		name = "mysqld"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skip("there is no mysqld here: set MYSQLD to the path of one of MySQL 9.7")
+	}
+	return path
+}
+
+// world is a cluster of servers on this machine, each at an address of its own, with an API server
+// that is a record in memory.
+type world struct {
+	t       *testing.T
+	dir     string
+	program string
+	port    int
+
+	mu      sync.Mutex
+	size    int
+	record  group.Record
+	named   string
+	servers map[string]*running
+	primary string
+	marked  time.Time
+	away    map[string]bool
+}
+
+// running is a server with its supervisor.
+type running struct {
+	*Supervisor
+
+	stop context.CancelFunc
+	done chan error
+	log  *os.File
+}
+
+func newWorld(t *testing.T, size int) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), program: program(t), port: 33060, size: size, servers: map[string]*running{}, away: map[string]bool{}}
+	authority, err := pki.Authority("orders", pki.Pair{}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := pki.Peer(authority, "orders-mysql.shop.svc", []string{"orders-mysql.shop.svc"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"ca.crt": authority.Certificate, "tls.crt": pair.Certificate, "tls.key": pair.Key} {
+		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(w.end)
+	return w
+}
+
+func pod(n int) string { return fmt.Sprintf("orders-mysql-%d", n) }
+
+func ordinal(pod string) int {
+	var n int
+	if _, err := fmt.Sscanf(pod, "orders-mysql-%d", &n); err != nil {
+		return -1
+	}
+	return n
+}
+
+// start starts a server, on the volume that it had before.
+func (w *world) start(n int) {
+	w.t.Helper()
+	name := pod(n)
+	volume, run := filepath.Join(w.dir, name), filepath.Join(w.dir, "run", name)
+	file := filepath.Join(w.dir, name+".cnf")
+	for _, dir := range []string{volume, run} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	options := "[mysqld]\nbind-address=127.0.0.1\ninnodb_buffer_pool_size=64M\ninnodb_redo_log_capacity=64M\nperformance_schema_max_table_instances=200\n"
+	if err := os.WriteFile(file, []byte(options), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(w.dir, name) }
+	config := Config{
+		Pod: name, Claim: "uid-" + name, Program: w.program, Files: mysqld.Files{Volume: volume},
+		Options: mysqld.Options{
+			File: file, ID: n + 1, Host: "127.0.0.1", Port: w.port + n, RunDir: run,
+			Certificate: in("tls.crt"), Key: in("tls.key"), Authority: in("ca.crt"),
+			PeerCertificate: in("tls.crt"), PeerKey: in("tls.key"), PeerAuthority: in("ca.crt"), TLSRequired: true,
+		},
+	}
+	output, err := os.OpenFile(in(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(&lines{w.t, name}, nil))
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Supervisor: New(config, &around{w, name}, log, output), stop: cancel, done: make(chan error, 1), log: output}
+	w.mu.Lock()
+	w.servers[name] = r
+	w.mu.Unlock()
+	go func() { r.done <- r.Run(ctx) }()
+}
+
+// lines writes a supervisor's log into the test's.
+type lines struct {
+	t   *testing.T
+	pod string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.t.Logf("%s %s %s", time.Now().Format("05.000"), l.pod, strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// leave stops a server in order.
+func (w *world) leave(n int) {
+	w.t.Helper()
+	w.mu.Lock()
+	r := w.servers[pod(n)]
+	delete(w.servers, pod(n))
+	w.mu.Unlock()
+	r.stop()
+	if err := <-r.done; err != nil {
+		w.t.Errorf("stop %s: %v", pod(n), err)
+	}
+	_ = r.log.Close()
+}
+
+// end stops all servers at once.
+func (w *world) end() {
+	w.mu.Lock()
+	w.size = 0
+	servers := w.servers
+	w.mu.Unlock()
+	for name, r := range servers {
+		if w.t.Failed() {
+			if b, err := os.ReadFile(filepath.Join(w.dir, name+".log")); err == nil {
+				w.t.Logf("log of %s:\n%s", name, tail(string(b), 40))
+			}
+		}
+		r.stop()
+	}
+	for _, r := range servers {
+		_ = r.signal(syscall.SIGKILL)
+		<-r.done
+		_ = r.log.Close()
+	}
+}
+
+// signal sends a signal to a server's program, by the number in its file.
+func (r *running) signal(s syscall.Signal) error {
+	b, err := os.ReadFile(filepath.Join(r.Options.RunDir, "mysqld.pid"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, s)
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(text, "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// around is the cluster around one server.
+type around struct {
+	*world
+
+	own string
+}
+
+func (w *world) address(pod string) string { return fmt.Sprintf("127.0.0.1:%d", w.port+ordinal(pod)) }
+
+func (a *around) Address(pod string) string { return a.address(pod) }
+
+func (a *around) PodOf(address string) string {
+	var port int
+	if _, err := fmt.Sscanf(address, "127.0.0.1:%d", &port); err != nil {
+		return ""
+	}
+	return pod(port - a.port)
+}
+
+func (a *around) Cluster(context.Context) (group.Cluster, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := group.Cluster{Size: a.size, Ordinal: ordinal, Record: a.record, Named: a.named, Annotation: "lead-with=<volume claim>@x"}
+	entries, err := os.ReadDir(a.dir)
+	for _, e := range entries {
+		if e.IsDir() && ordinal(e.Name()) >= 0 {
+			c.Volumes = append(c.Volumes, group.Volume{Pod: e.Name(), Claim: "data-" + e.Name(), UID: "uid-" + e.Name()})
+		}
+	}
+	return c, err
+}
+
+func (a *around) Peers(ctx context.Context) map[string]group.Report {
+	a.mu.Lock()
+	peers := map[string]*running{}
+	for name, r := range a.servers {
+		if name != a.own && !a.away[name] && !a.away[a.own] {
+			peers[name] = r
+		}
+	}
+	a.mu.Unlock()
+	out := map[string]group.Report{}
+	for name, r := range peers {
+		if report, err := r.Report(ctx); err == nil {
+			out[name] = report
+		}
+	}
+	return out
+}
+
+func (a *around) Change(_ context.Context, from, to group.Record) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.away[a.own] {
+		return errors.New("the API server is away")
+	}
+	if fmt.Sprint(a.record) != fmt.Sprint(from) {
+		return errChanged
+	}
+	a.record = to
+	return nil
+}
+
+func (a *around) Mark(_ context.Context, primary bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case primary:
+		a.primary, a.marked = a.own, time.Now()
+	case a.primary == a.own:
+		a.primary = ""
+	}
+	return nil
+}
+
+func (a *around) Leaving(context.Context, string) bool { return false }
+
+func (a *around) Ending(context.Context) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.size == 0
+}
+
+// until waits for a condition.
+func (w *world) until(what string, within time.Duration, is func() bool) time.Duration {
+	w.t.Helper()
+	began := time.Now()
+	for time.Since(began) < within {
+		if is() {
+			return time.Since(began)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	w.t.Fatalf("waiting for %s: not within %s", what, within)
+	return 0
+}
+
+// leader returns the pod that is marked as the primary.
+func (w *world) leader() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.primary
+}
+
+// online returns the number of servers that say that they are members.
+func (w *world) online() int {
+	w.mu.Lock()
+	servers := make([]*running, 0, len(w.servers))
+	for _, r := range w.servers {
+		servers = append(servers, r)
+	}
+	w.mu.Unlock()
+	n := 0
+	for _, r := range servers {
+		if report, _ := r.Last(); report.State == group.Online {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) server(name string) *running {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.servers[name]
+}
+
+var _ io.Writer = &lines{}
