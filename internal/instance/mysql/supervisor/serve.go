@@ -91,7 +91,7 @@ func (s *Supervisor) alive(now time.Time) error {
 	defer s.mu.Unlock()
 	switch {
 	case !s.at.IsZero() && now.Sub(s.at) > stuckAfter:
-		return fmt.Errorf("the supervisor has not looked at the server for %s", now.Sub(s.at).Round(time.Second))
+		return fmt.Errorf("the supervisor has not observed the server for %s", now.Sub(s.at).Round(time.Second))
 	case !s.answered.IsZero() && now.Sub(s.answered) > silentAfter:
 		return fmt.Errorf("MySQL has not answered for %s", now.Sub(s.answered).Round(time.Second))
 	}
