@@ -86,6 +86,12 @@ func (s Server) Leave(ctx context.Context) error {
 	return s.execute(ctx, changeTimeout, "STOP GROUP_REPLICATION", "SET GLOBAL super_read_only = ON")
 }
 
+// Shut ends the sessions of clients and lets no new ones in, until the server is started again or
+// joins a group: it could not end while clients write.
+func (s Server) Shut(ctx context.Context) error {
+	return s.execute(ctx, readTimeout, "SET GLOBAL offline_mode = ON")
+}
+
 // HandOver makes another member the primary, by its UUID. It waits for transactions that run for at
 // most some seconds, then ends them.
 func (s Server) HandOver(ctx context.Context, server string) error {

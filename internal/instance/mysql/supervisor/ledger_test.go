@@ -42,8 +42,13 @@ func (w *world) prepare() {
 
 // execute executes statements over a server's socket.
 func (w *world) execute(name string, statements ...string) error {
+	return executeAt(w.server(name).Options.Socket(), statements...)
+}
+
+func executeAt(socket string, statements ...string) error {
 	config := mysql.NewConfig()
-	config.Net, config.Addr, config.User = "unix", w.server(name).Options.Socket(), server.Superuser
+	config.Net, config.Addr, config.User = "unix", socket, server.Superuser
+	config.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return err

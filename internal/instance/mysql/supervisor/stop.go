@@ -15,6 +15,11 @@ func (s *Supervisor) stop(ctx context.Context) error {
 	if err := s.handOver(ctx); err != nil {
 		s.log.Info("Cannot hand over", "error", err.Error())
 	}
+	if s.process != nil {
+		if err := s.server.Shut(ctx); err != nil {
+			s.log.Info("Cannot end the sessions of clients", "error", err.Error())
+		}
+	}
 	return s.end(ctx)
 }
 

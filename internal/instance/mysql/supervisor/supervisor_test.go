@@ -52,7 +52,7 @@ func TestGroup(t *testing.T) {
 	} {
 		was := time.Now()
 		fault.do()
-		w.until("another primary", joinWithin, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.primary != "" && w.marked.After(was) })
+		w.until("another primary", joinWithin, func() bool { return w.ledSince(was) })
 		w.until("three members", joinWithin, func() bool { return w.online() == 3 })
 		time.Sleep(time.Second)
 		t.Logf("%s: no write for %s, three members again after %s", fault.name, l.longest(), time.Since(was))

@@ -93,8 +93,8 @@ func ordinal(pod string) int {
 	return n
 }
 
-// start starts a server, on the volume that it had before.
-func (w *world) start(n int) {
+// config returns the configuration of a server, whose folders and files exist.
+func (w *world) config(n int) Config {
 	w.t.Helper()
 	name := pod(n)
 	volume, run := filepath.Join(w.dir, name), filepath.Join(w.dir, "run", name)
@@ -117,7 +117,14 @@ func (w *world) start(n int) {
 			PeerCertificate: in("tls.crt"), PeerKey: in("tls.key"), PeerAuthority: in("ca.crt"), TLSRequired: true,
 		},
 	}
-	output, err := os.OpenFile(in(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return config
+}
+
+// start starts a server, on the volume that it had before.
+func (w *world) start(n int) {
+	w.t.Helper()
+	name, config := pod(n), w.config(n)
+	output, err := os.OpenFile(filepath.Join(w.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -298,6 +305,13 @@ func (w *world) leader() string {
 	return w.primary
 }
 
+// ledSince reports whether a primary was marked after a time.
+func (w *world) ledSince(at time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.primary != "" && w.marked.After(at)
+}
+
 // online returns the number of servers that say that they are members.
 func (w *world) online() int {
 	w.mu.Lock()
@@ -315,10 +329,36 @@ func (w *world) online() int {
 	return n
 }
 
+// answering returns the number of servers that answer.
+func (w *world) answering() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, r := range w.servers {
+		if report, _ := r.Last(); report.Running {
+			n++
+		}
+	}
+	return n
+}
+
+// alone executes a statement on a stopped server outside of its group.
+func (w *world) alone(n int, statement string) {
+	w.t.Helper()
+	c := w.config(n)
+	p, err := mysqld.Start(c.Program, c.Files, c.Options, io.Discard)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.until("a server alone", upWithin, func() bool {
+		return executeAt(c.Options.Socket(), "SET GLOBAL super_read_only = OFF", statement) == nil
+	})
+	_ = p.Stop()
+	<-p.Done()
+}
+
 func (w *world) server(name string) *running {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.servers[name]
 }
-
-var _ io.Writer = &lines{}
