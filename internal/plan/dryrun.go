@@ -95,7 +95,7 @@ type application struct {
 
 // applications returns what a dry run applies: objects as Crossplane applies them, and a claim that
 // exists as a patch, as kubectl applies it, since a manager that owns no field of it removes none.
-// Secrets are left out: generated ones do not exist yet, and existing ones are not sent anywhere.
+// The claim is as it was written, without the defaults of this release. Secrets are left out: generated ones do not exist yet, and existing ones are not sent anywhere.
 func applications(out *Claim, e *edit, pairs []pair, will objects) []application {
 	uids := map[types.UID]bool{}
 	for _, u := range e.tree {
@@ -104,9 +104,9 @@ func applications(out *Claim, e *edit, pairs []pair, will objects) []application
 	var all []application
 	switch {
 	case e.live == nil:
-		all = append(all, application{manager: claimManager, object: applicable(e.next, uids)})
+		all = append(all, application{manager: claimManager, object: applicable(e.written, uids)})
 	case len(out.Edits) > 0:
-		all = append(all, application{manager: claimManager, live: applicable(e.live, uids), object: applicable(e.next, uids)})
+		all = append(all, application{manager: claimManager, live: applicable(e.live, uids), object: applicable(e.written, uids)})
 	}
 	for _, c := range pairs {
 		applied := will[keyOf(c.either())].applied

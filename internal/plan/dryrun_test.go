@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/internal/plan"
@@ -109,6 +110,61 @@ func TestDryRunEdited(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]bool{"WebApp": true, "Ingress": false}, patched); diff != "" {
 		t.Errorf("what was patched: -want, +got:\n%s", diff)
+	}
+}
+
+// TestDryRunWritten: a claim is sent as it was written, without the defaults of this release. The
+// cluster may have the definitions of another one, and sets its own.
+func TestDryRunWritten(t *testing.T) {
+	web, beside := example(t, "webapp/minimal.yaml")
+	set(int64(9000), "port").apply(t, web)
+	without := web.DeepCopy()
+	set(nil, "port").apply(t, without)
+	spec := func(u *unstructured.Unstructured) map[string]any {
+		out, _, _ := unstructured.NestedMap(u.Object, "spec")
+		delete(out, "crossplane")
+		return out
+	}
+	last, err := web.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := cluster(t, web.DeepCopy(), beside)
+	removed := map[string]any{}
+	for _, u := range live {
+		if u.GetKind() == "WebApp" {
+			u.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: string(last)})
+			removed = spec(u)
+			delete(removed, "port")
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		state  []*unstructured.Unstructured
+		claim  *unstructured.Unstructured
+		want   map[string]any
+	}{
+		"Created": {reason: "What a new claim leaves out is left out.", state: beside, claim: web, want: spec(web)},
+		"Removed": {reason: "A field that an edit removes is removed, and not set to its default.", state: live, claim: without, want: removed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := planner(t, state.NewSaved(tc.state))
+			p.Replace = false
+			var got map[string]any
+			p.DryRun = func(_ context.Context, _ string, _, u *unstructured.Unstructured) error {
+				if u.GetKind() == "WebApp" {
+					got = spec(u)
+				}
+				return nil
+			}
+			if _, err := p.Plan(t.Context(), tc.claim); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nthe spec that is sent: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

@@ -187,8 +187,12 @@ type edit struct {
 	tree []*unstructured.Unstructured
 	live *unstructured.Unstructured
 
-	// next is the claim with the edit.
+	// next is the claim with the edit, and with the defaults of this release.
 	next *unstructured.Unstructured
+
+	// written is the claim with the edit, without defaults: those that the API server adds may be
+	// of another release.
+	written *unstructured.Unstructured
 
 	// refused is why a composed claim is refused, or "".
 	refused string
@@ -218,7 +222,8 @@ func (p *Planner) edit(ctx context.Context, claim *unstructured.Unstructured) (*
 	if err != nil {
 		return nil, fmt.Errorf("cannot read what the cluster has of %s: %w", objectOf(next), err)
 	}
-	e := &edit{tree: tree, next: withDefaults(claim, next)}
+	e := &edit{tree: tree, next: withDefaults(claim, next), written: claim.DeepCopy()}
+	e.written.SetNamespace(next.GetNamespace())
 	for _, u := range tree {
 		if keyOf(u) == keyOf(next) {
 			e.live = u
@@ -227,10 +232,11 @@ func (p *Planner) edit(ctx context.Context, claim *unstructured.Unstructured) (*
 	if e.live == nil {
 		return e, nil
 	}
-	e.next, err = p.apply(e.live, claim)
+	e.written, err = p.apply(e.live, claim)
 	if err != nil {
 		return nil, err
 	}
+	e.next = e.written
 	if defaulted, err := p.Schemas.Default(e.next); err == nil {
 		e.next = withDefaults(e.next, defaulted)
 	}
