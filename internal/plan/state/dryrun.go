@@ -44,7 +44,24 @@ func (l *Live) DryRun(ctx context.Context, manager string, live, u *unstructured
 	}
 	// Unknown fields are refused, as kubectl has them refused.
 	_, err = resource.Patch(ctx, u.GetName(), patch.Type(), data, metav1.PatchOptions{FieldManager: manager, FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}})
+	if isGone(u, err) {
+		return errGone
+	}
 	return judge(u, err)
+}
+
+// errGone is the error for an object that was deleted after it was read.
+var errGone = errors.New("it was deleted while it was planned: plan it again")
+
+// isGone reports whether the API server does not find the object that is to be patched. An object
+// that the patch refers to may be missing as well, which is a refusal.
+func isGone(u *unstructured.Unstructured, err error) bool {
+	status := (kerrors.APIStatus)(nil)
+	if !kerrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name == u.GetName() && details.Group == u.GroupVersionKind().Group
 }
 
 // judge converts an answer of the API server to an error of a DryRun of an object.
