@@ -230,11 +230,14 @@ func (d *Decision) hold(want, observed *structpb.Struct) (held bool, pods string
 	}
 	wants := valueAt(want, at)
 	pods = digestOf(wants, at)
-	if !d.upgrade.holds || observed == nil || isDown(observed) || d.isEditedByHand(observed, want, at) {
+	if !d.upgrade.holds || observed == nil || isDown(observed) {
 		return false, pods
 	}
 	has := valueAt(d.claim.keep(observed), at)
 	before := annotation(observed, PodsAnnotation)
+	if !isWhole(has, at, before) && d.isEditedByHand(observed, want, at) {
+		return false, pods
+	}
 	if has == nil || before == pods || before == "" && sameButDefaults(has, wants) {
 		return false, pods
 	}
@@ -262,6 +265,36 @@ func digestOf(v *structpb.Value, at []string) string {
 		}
 	}
 	return digest(s)
+}
+
+// isWhole reports whether all that was declared of an object's pods still belongs to Crossplane, by
+// the hash of that declaration. Then no other client has changed any of it: what others have set is
+// not declared, or is by this release for the first time. The API server may have filled in
+// defaults.
+func isWhole(has *structpb.Value, at []string, declared string) bool {
+	return has != nil && declared != "" && (digestOf(has, at) == declared || digestOf(withoutDefaults(has), at) == declared)
+}
+
+// withoutDefaults returns a value without the fields that the API server fills in.
+func withoutDefaults(v *structpb.Value) *structpb.Value {
+	switch k := v.GetKind().(type) {
+	case *structpb.Value_StructValue:
+		out := &structpb.Struct{Fields: make(map[string]*structpb.Value, len(k.StructValue.GetFields()))}
+		for name, f := range k.StructValue.GetFields() {
+			if !defaulted[name] {
+				out.Fields[name] = withoutDefaults(f)
+			}
+		}
+		return structpb.NewStructValue(out)
+	case *structpb.Value_ListValue:
+		out := &structpb.ListValue{Values: make([]*structpb.Value, 0, len(k.ListValue.GetValues()))}
+		for _, e := range k.ListValue.GetValues() {
+			out.Values = append(out.Values, withoutDefaults(e))
+		}
+		return structpb.NewListValue(out)
+	default:
+		return v
+	}
 }
 
 // isDown reports whether a workload has no pod that is ready.

@@ -452,6 +452,76 @@ func TestUpgradeEditedByHand(t *testing.T) {
 	}
 }
 
+// TestUpgradeDeclaredFirst: a field that a release declares for the first time, and that another
+// manager had set to another value, is no edit by hand of what was declared: the release waits.
+func TestUpgradeDeclaredFirst(t *testing.T) {
+	named := func(image, podIP, account string) *k8sappsv1.Deployment {
+		d := deployment("web", image)
+		d.Spec.Template.Spec.ServiceAccountName = account
+		d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: podIP, FieldPath: "status.podIP"}}}}
+		return d
+	}
+	before := encoded(Component{Name: "web", Object: named("app:1", "", "")})
+	at := podsAt(before)
+	account := map[string]any{"f:spec": map[string]any{"f:template": map[string]any{"f:spec": map[string]any{"f:serviceAccountName": map[string]any{}}}}}
+	own := func(without string) map[string]any {
+		pods := managed(valueAt(before, at))
+		containers := pods["f:spec"].(map[string]any)["f:containers"].(map[string]any)
+		delete(containers[`k:{"name":"app"}`].(map[string]any), without)
+		return map[string]any{"f:spec": map[string]any{"f:template": pods}}
+	}
+	cases := map[string]struct {
+		reason   string
+		own      map[string]any
+		declared bool
+		want     string
+	}{
+		"First":    {reason: "All that was declared is Crossplane's, but for a default of the API server's.", own: own(""), declared: true, want: "app:1"},
+		"Also":     {reason: "Another field was taken: what is set by hand does not stay.", own: own("f:env"), declared: true, want: "app:2"},
+		"NoRecord": {reason: "What was declared is not known.", own: own(""), want: "app:2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			rsp := upgraded(t, byDay, func(_ map[string]any, observed map[string]*structpb.Struct, p *Plan) {
+				web := madeHealthy(observe(Component{Name: "web", Object: named("app:1", "v1", "by-hand")}))
+				if tc.declared {
+					annotate(web, PodsAnnotation, digestOf(valueAt(before, at), at))
+				}
+				list, err := structpb.NewList([]any{
+					map[string]any{"manager": "kubectl-edit", "fieldsV1": account},
+					map[string]any{"manager": fieldowner.Manager(claimName, schema.GroupKind{Group: "apps.example.com", Kind: "WebApp"}), "fieldsV1": tc.own},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				child(web, "metadata").Fields["managedFields"] = structpb.NewListValue(list)
+				observed["web"] = web
+				p.Components[0].Object = named("app:2", "", "own")
+			})
+			if got := imageOf(rsp); got != tc.want {
+				t.Errorf("%s\nwant image %s, got %s", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// managed returns the managed fields of what a manager has applied: lists of named elements are
+// merged by their names, and a fieldRef is owned as a whole.
+func managed(v *structpb.Value) map[string]any {
+	out := map[string]any{}
+	for name, f := range v.GetStructValue().GetFields() {
+		if out["f:"+name] = managed(f); name == "fieldRef" {
+			out["f:"+name] = map[string]any{}
+		}
+	}
+	for _, e := range v.GetListValue().GetValues() {
+		below := managed(e)
+		below["."] = map[string]any{}
+		out[fmt.Sprintf(`k:{"name":%q}`, e.GetStructValue().GetFields()["name"].GetStringValue())] = below
+	}
+	return out
+}
+
 // TestUpgradeAdopted: a claim that is created again and adopts its objects is not a new one.
 func TestUpgradeAdopted(t *testing.T) {
 	for name, want := range map[string]bool{"": false, "web": true} {
