@@ -80,7 +80,7 @@ func (c *Claim) delay(w Window) time.Duration {
 // of the application; of what else users change; and of when which manager wrote the spec. A
 // release that gives a field a default changes the first digest, without a write.
 func (c *Claim) inputs(u *Upgrade) string {
-	out := c.specDigest("maintenance", "replicas")
+	out := c.specDigest(Unheld...)
 	d := fnv{sum: offset64}
 	for _, in := range u.Inputs {
 		d.text(in)
@@ -243,7 +243,7 @@ func (d *Decision) hold(want, observed *structpb.Struct) (held bool, pods string
 	}
 	if len(at) == 1 {
 		// The time at which a nested claim is upgraded is not held, nor is its number of pods.
-		for _, field := range unheld {
+		for _, field := range Unheld {
 			has = withField(has, field, wants.GetStructValue().GetFields()[field])
 		}
 	}
@@ -252,15 +252,16 @@ func (d *Decision) hold(want, observed *structpb.Struct) (held bool, pods string
 	return true, before
 }
 
-// unheld are the fields of a nested claim that are applied as declared.
-var unheld = []string{"maintenance", "replicas"}
+// Unheld are the fields of a claim's spec an edit of which is no edit of its pods. Those of a nested
+// claim are applied as declared while its pods wait.
+var Unheld = []string{"maintenance", "replicas"}
 
 // digestOf returns a hash of the pods as they are declared, without fields that are not held.
 func digestOf(v *structpb.Value, at []string) string {
 	s := v.GetStructValue()
 	if len(at) == 1 {
 		s = shallow(s)
-		for _, field := range unheld {
+		for _, field := range Unheld {
 			delete(s.Fields, field)
 		}
 	}

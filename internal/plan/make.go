@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -104,7 +105,7 @@ func (p *Planner) Plan(ctx context.Context, claim *unstructured.Unstructured) (*
 	if out.Guardrails, err = p.guard(ctx, e); err != nil {
 		return nil, err
 	}
-	out.Notes = notesOf(e)
+	out.Notes = notesOf(e, out.Edits)
 	before, after, err := p.run(ctx, e)
 	if converge.IsRefused(err) {
 		out.Refusal = refusalOf(err)
@@ -139,7 +140,7 @@ func (p *Planner) Plan(ctx context.Context, claim *unstructured.Unstructured) (*
 }
 
 // notesOf returns what keeps an edit from taking effect.
-func notesOf(e *edit) []string {
+func notesOf(e *edit, edits []Field) []string {
 	if e.live == nil {
 		return nil
 	}
@@ -155,10 +156,22 @@ func notesOf(e *edit) []string {
 	}
 	for _, u := range e.tree {
 		if release, _, _ := unstructured.NestedString(u.Object, "status", "pendingRelease"); release != "" {
-			out = append(out, fmt.Sprintf("release %s waits for the maintenance window of %s: an edit of what that one runs brings it at once", release, objectOf(u)))
+			then := "an edit of what that one runs brings it at once"
+			if areUnheld(edits) {
+				then = "this edit does not bring it outside of the window, and what of it is listed as drift waits as well"
+			}
+			out = append(out, fmt.Sprintf("release %s waits for the maintenance window of %s: %s", release, objectOf(u), then))
 		}
 	}
 	return out
+}
+
+// areUnheld reports whether all edits are of fields that do not count as an edit of what a claim
+// runs.
+func areUnheld(edits []Field) bool {
+	return len(edits) > 0 && !slices.ContainsFunc(edits, func(f Field) bool {
+		return !slices.ContainsFunc(compose.Unheld, func(field string) bool { return within(f.Path, "spec."+field) })
+	})
 }
 
 // refusalOf returns the message by which a claim, or one that it composes, is refused.

@@ -494,6 +494,50 @@ func TestPlanNotes(t *testing.T) {
 	}
 }
 
+// TestPlanNotesPending: a release that waits is brought by an edit of what the claim runs, and not
+// by one of its window or its number of pods.
+func TestPlanNotesPending(t *testing.T) {
+	claim, beside := example(t, "webapp/minimal.yaml")
+	objects := cluster(t, claim, beside)
+	for _, u := range objects {
+		if u.GetKind() == "WebApp" {
+			if err := unstructured.SetNestedField(u.Object, "v0.2.0-a1b2c3", "status", "pendingRelease"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const (
+		brings = "release v0.2.0-a1b2c3 waits for the maintenance window of WebApp hello: an edit of what that one runs brings it at once"
+		waits  = "release v0.2.0-a1b2c3 waits for the maintenance window of WebApp hello: this edit does not bring it outside of the window, and what of it is listed as drift waits as well"
+	)
+	cases := map[string]struct {
+		reason string
+		edits  []edit
+		want   string
+	}{
+		"None":        {reason: "Nothing is edited.", want: brings},
+		"Image":       {reason: "Its pods are edited.", edits: []edit{set("registry.example.com/web:v2", "image")}, want: brings},
+		"Replicas":    {reason: "It is scaled.", edits: []edit{set(int64(3), "replicas")}, want: waits},
+		"Maintenance": {reason: "Its window is another one.", edits: []edit{set(map[string]any{"start": "03:00"}, "maintenance")}, want: waits},
+		"Both":        {reason: "What runs is edited as well.", edits: []edit{set(int64(3), "replicas"), set(int64(9000), "port")}, want: brings},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			edited := claim.DeepCopy()
+			for _, e := range tc.edits {
+				e.apply(t, edited)
+			}
+			got, err := planner(t, state.NewSaved(objects)).Plan(t.Context(), edited)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{tc.want}, got.Notes); diff != "" {
+				t.Errorf("%s\n-want, +got notes:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestPlanForeignObject: a new claim one of whose objects belongs to another owner is refused
 // before it is applied.
 func TestPlanForeignObject(t *testing.T) {
