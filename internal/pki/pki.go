@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -106,16 +107,37 @@ func ServerHolds(p, authority Pair, names []string, now time.Time) bool {
 }
 
 // Check checks that a certificate and a key that a user provides belong together, and that the
-// authority is a certificate.
+// authority is one: by another certificate clients verify no server. A certificate that has signed
+// itself is its own authority.
 func Check(p Pair, authority string) error {
-	if _, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key)); err != nil {
+	own, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key))
+	if err != nil {
 		// The text of the error contains no part of either.
 		return fmt.Errorf("tls.crt and tls.key are no pair: %s", strings.TrimPrefix(err.Error(), "tls: "))
 	}
 	if _, err := certificateOf(authority); err != nil {
 		return fmt.Errorf("ca.crt: %w", err)
 	}
-	return nil
+	for block, rest := pem.Decode([]byte(authority)); block != nil; block, rest = pem.Decode(rest) {
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err == nil && (signs(cert) || cert.Equal(own.Leaf) && isSelfSigned(cert)) {
+			return nil
+		}
+	}
+	return errors.New("ca.crt: it is no authority's certificate, for it may sign no others (CA:TRUE is missing): use that of the authority which has signed tls.crt")
+}
+
+// signs reports whether a certificate may sign others. One of version 1 says nothing of that.
+func signs(c *x509.Certificate) bool {
+	const extensions = 3
+	if c.Version < extensions {
+		return true
+	}
+	return c.BasicConstraintsValid && c.IsCA && (c.KeyUsage == 0 || c.KeyUsage&x509.KeyUsageCertSign != 0)
+}
+
+func isSelfSigned(c *x509.Certificate) bool {
+	return bytes.Equal(c.RawIssuer, c.RawSubject) && c.CheckSignature(c.SignatureAlgorithm, c.RawTBSCertificate, c.Signature) == nil
 }
 
 func sign(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (Pair, error) {

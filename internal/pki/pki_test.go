@@ -1,10 +1,15 @@
 package pki_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"io"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -145,9 +150,37 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
+// selfSigned returns a server's certificate that is signed by its own key, as cert-manager's issuer
+// of that name creates it.
+func selfSigned(t *testing.T) pki.Pair {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "server"}, DNSNames: names, NotBefore: start, NotAfter: start.Add(time.Hour),
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pki.Pair{
+		Certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		Key:         string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})),
+	}
+}
+
 func TestCheck(t *testing.T) {
+	const noAuthority = "ca.crt: it is no authority's certificate, for it may sign no others (CA:TRUE is missing): use that of the authority which has signed tls.crt"
 	ca := authority(t, pki.Pair{}, start)
 	srv := server(t, ca, start)
+	itself := selfSigned(t)
 	cases := map[string]struct {
 		reason string
 		pair   pki.Pair
@@ -158,6 +191,11 @@ func TestCheck(t *testing.T) {
 		"Mixed":     {reason: "A key of another certificate.", pair: pki.Pair{Certificate: srv.Certificate, Key: ca.Key}, ca: ca.Certificate, want: "tls.crt and tls.key are no pair: private key does not match public key"},
 		"NoPEM":     {reason: "No certificate.", pair: pki.Pair{Certificate: "x", Key: srv.Key}, ca: ca.Certificate, want: "tls.crt and tls.key are no pair: failed to find any PEM data in certificate input"},
 		"Authority": {reason: "No authority.", pair: srv, ca: "x", want: "ca.crt: it is no certificate in PEM"},
+		"Server":    {reason: "A server's certificate is no authority's.", pair: srv, ca: server(t, ca, start).Certificate, want: noAuthority},
+		"Own":       {reason: "Nor is its own, which another one has signed.", pair: srv, ca: srv.Certificate, want: noAuthority},
+		"Bundle":    {reason: "One of several is an authority's.", pair: srv, ca: srv.Certificate + ca.Certificate},
+		"Itself":    {reason: "A certificate that has signed itself needs no other.", pair: itself, ca: itself.Certificate},
+		"Another":   {reason: "But not for another server.", pair: srv, ca: itself.Certificate, want: noAuthority},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
