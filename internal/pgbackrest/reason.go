@@ -21,6 +21,8 @@ const (
 	codeSetInvalid  = 75
 	codeCrypto      = 95
 	codeHostConnect = 49
+	codeMismatch    = 58
+	codeTimeout     = 82
 )
 
 // signs are parts of pgBackRest's errors and the reasons that they mean. The first match counts.
@@ -84,6 +86,15 @@ func Full(message string) bool {
 func Taken(err error) bool {
 	e := &Error{}
 	return errors.As(err, &e) && e.Code == codeDuplicate
+}
+
+// StandbyBehind reports whether a backup failed since the standby that it was to read does not
+// follow the primary: pgBackRest waits until the standby has replayed the start of the backup, for
+// as long as it makes progress (dbReplayWait in
+// https://github.com/pgbackrest/pgbackrest/blob/main/src/db/db.c).
+func StandbyBehind(err error) bool {
+	e := &Error{}
+	return errors.As(err, &e) && (e.Code == codeTimeout || e.Code == codeMismatch) && strings.Contains(e.Message, "standby")
 }
 
 // Locked reports whether another pgBackRest process is running.

@@ -11,6 +11,9 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
+// fromStandby is the option by which a standby is read, or else the primary where none answers.
+const fromStandby = "--backup-standby=prefer"
+
 // backUp makes room, creates a backup, and lets pgBackRest expire what is too old.
 func (j *job) backUp(ctx context.Context) error {
 	t := j.task
@@ -101,7 +104,7 @@ func (j *job) backupOptions(ctx context.Context, full bool) ([]string, error) {
 		options = append(options, "--repo1-block")
 	}
 	if len(servers) > 1 {
-		options = append(options, "--backup-standby=prefer")
+		options = append(options, fromStandby)
 	}
 	days, err := pgbackrest.Days(t.Retention)
 	if err != nil {

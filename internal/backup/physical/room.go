@@ -69,11 +69,17 @@ func (j *job) expireOldest(ctx context.Context, sets []pgbackrest.Set) (bool, er
 }
 
 // pack writes the backup into the repository. If the backup is larger than those before it and
-// fills the volume, it is removed, and retried as long as older ones may expire for it.
+// fills the volume, it is removed, and retried as long as older ones may expire for it. If a standby
+// answers but does not follow the primary, the primary is read instead.
 func (j *job) pack(ctx context.Context, options []string) error {
 	for {
 		known := j.unfinished()
 		_, err := j.tool.Run(ctx, j.task.Stanza, "backup", options...)
+		if i := slices.Index(options, fromStandby); i >= 0 && ctx.Err() == nil && pgbackrest.StandbyBehind(err) {
+			_, _ = fmt.Fprintf(j.log, "The standby does not follow the primary, which is read instead: %v\n", err)
+			options = slices.Delete(slices.Clone(options), i, i+1)
+			continue
+		}
 		// If another backup is running, that one makes room itself.
 		if err == nil || ctx.Err() != nil || pgbackrest.Locked(err) || !j.filled() {
 			return err
