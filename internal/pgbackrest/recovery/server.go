@@ -17,8 +17,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pollPeriod is the time between two checks whether PostgreSQL has recovered.
-const pollPeriod = 200 * time.Millisecond
+// Time between two checks whether PostgreSQL has recovered: a share of the time that it has taken
+// so far, within bounds. PostgreSQL logs each connection that it refuses meanwhile.
+const (
+	pollShare = 10
+	pollFirst = 200 * time.Millisecond
+	pollLast  = 5 * time.Second
+)
+
+// pollPeriod returns the time until the next check of a recovery that began some time ago.
+func pollPeriod(took time.Duration) time.Duration {
+	return min(max(took/pollShare, pollFirst), pollLast)
+}
 
 // stopWithin is how long PostgreSQL may take to stop.
 const stopWithin = 5 * time.Minute
@@ -143,7 +153,7 @@ func overrides(workDir string) []string {
 
 // promoted waits until PostgreSQL has recovered.
 func (s *server) promoted(ctx context.Context) error {
-	for {
+	for began := time.Now(); ; {
 		if up, err := s.recovered(ctx); err == nil && up {
 			return nil
 		}
@@ -152,7 +162,7 @@ func (s *server) promoted(ctx context.Context) error {
 			return fmt.Errorf("cannot wait for the recovery: %w", context.Cause(ctx))
 		case <-s.ended:
 			return errEnded
-		case <-time.After(pollPeriod):
+		case <-time.After(pollPeriod(time.Since(began))):
 		}
 	}
 }
