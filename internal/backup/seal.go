@@ -68,6 +68,10 @@ func (s Seal) CheckManifest(m *Manifest) error {
 	}
 	plain := *m
 	plain.Seal = ""
+	if m.Recipient != "" && m.Seal == "" {
+		return Errorf(BackupNotAuthentic, "backup %s has no seal: it is of a release before backups were sealed, or another program has written it. "+
+			"If you know that it is genuine, restore it by its id with source.acceptUnsealed: true", m.ID)
+	}
 	if m.Recipient == "" || !s.made(plain, m.ID, m.Seal) {
 		return Errorf(BackupNotAuthentic, "backup %s was not written with this Backup's key: another program may write to the store", m.ID)
 	}

@@ -118,6 +118,9 @@ type Task struct {
 	ID   string     `json:"id,omitempty"`
 	Time *time.Time `json:"time,omitempty"`
 
+	// AcceptUnsealed restores the backup that ID chooses although it is encrypted and has no seal.
+	AcceptUnsealed bool `json:"acceptUnsealed,omitempty"`
+
 	// Query and QueryDatabase check a restored database.
 	Query         string `json:"query,omitempty"`
 	QueryDatabase string `json:"queryDatabase,omitempty"`

@@ -30,6 +30,7 @@ type RestoreParameters struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.backupRef) != has(self.location)",message="source needs either a backupRef or a location"
 // +kubebuilder:validation:XValidation:rule="!has(self.id) || !has(self.time)",message="source takes an id or a time, not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.acceptUnsealed) || !self.acceptUnsealed || has(self.id)",message="source.acceptUnsealed needs the id of the backup that is accepted"
 type RestoreSource struct {
 	// BackupRef names a Backup of this namespace.
 	// +optional
@@ -48,6 +49,12 @@ type RestoreSource struct {
 	// Time: the newest backup that began at or before it is restored.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
+
+	// AcceptUnsealed restores the encrypted backup that id names although it has no seal, as those
+	// of releases before seals. Nothing proves that it was not written by another program with
+	// access to the store: check that you know it, by its time and its size there.
+	// +optional
+	AcceptUnsealed bool `json:"acceptUnsealed,omitempty"`
 }
 
 // Location of the backups of one Backup in a store.

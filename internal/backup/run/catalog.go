@@ -100,6 +100,7 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 				skipped = item.Err
 			}
 			continue
+		case accepted(item, t):
 		case item.Err != nil:
 			return store.Item{}, item.Err
 		}
@@ -114,6 +115,15 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of %s or before", t.Time.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
 	return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup")
+}
+
+// accepted reports whether a backup is restored although it is not authentic: a person has named it,
+// it is encrypted for the key, and it has no seal. One with a wrong seal was changed, and a plain one
+// needs no key.
+func accepted(item store.Item, t backup.Task) bool {
+	m := item.Manifest
+	return t.Action == backup.Restore && t.AcceptUnsealed && t.ID != "" && item.ID == t.ID &&
+		backup.ReasonOf(item.Err) == backup.BackupNotAuthentic && m != nil && m.Recipient != "" && m.Seal == ""
 }
 
 // foreign reports whether err means that a backup belongs to another key.

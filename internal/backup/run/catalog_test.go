@@ -63,6 +63,17 @@ func TestChoose(t *testing.T) {
 	}
 	broken := backup.Errorf(backup.BackupCorrupt, "an object is missing")
 	first, second := made(noon.Add(700*time.Millisecond), nil), made(noon.Add(time.Hour), nil)
+	forged := func(recipient, seal string, reason backup.Reason) store.Item {
+		i := made(noon, backup.Errorf(reason, "it was not written with the key"))
+		i.Manifest.Recipient, i.Manifest.Seal = recipient, seal
+		return i
+	}
+	accept := backup.Task{Action: backup.Restore, ID: forged("", "", "").ID, AcceptUnsealed: true}
+	with := func(change func(*backup.Task)) backup.Task {
+		t := accept
+		change(&t)
+		return t
+	}
 	cases := map[string]struct {
 		reason string
 		items  []store.Item
@@ -78,6 +89,14 @@ func TestChoose(t *testing.T) {
 		"UnknownID":   {reason: "There is none of that name.", items: []store.Item{first}, task: backup.Task{ID: "x"}, fault: backup.BackupMissing},
 		"None":        {reason: "There is none at all.", fault: backup.BackupMissing},
 		"Broken":      {reason: "An older one is not taken in its stead.", items: []store.Item{first, made(noon.Add(2*time.Hour), broken)}, fault: backup.BackupCorrupt},
+		"Unsealed":    {reason: "One of a release before seals is not restored by its name alone.", items: []store.Item{forged("age1", "", backup.BackupNotAuthentic)}, task: with(func(t *backup.Task) { t.AcceptUnsealed = false }), fault: backup.BackupNotAuthentic},
+		"Accepted":    {reason: "It is where a person accepts it.", items: []store.Item{forged("age1", "", backup.BackupNotAuthentic)}, task: accept, want: accept.ID},
+		"Unnamed":     {reason: "But only by its name.", items: []store.Item{first, forged("age1", "", backup.BackupNotAuthentic)}, task: with(func(t *backup.Task) { t.ID = "" }), want: first.ID},
+		"Verified":    {reason: "To verify it would say that it is good.", items: []store.Item{forged("age1", "", backup.BackupNotAuthentic)}, task: with(func(t *backup.Task) { t.Action = backup.Verify }), fault: backup.BackupNotAuthentic},
+		"Changed":     {reason: "One with a seal was changed since.", items: []store.Item{forged("age1", "00", backup.BackupNotAuthentic)}, task: accept, fault: backup.BackupNotAuthentic},
+		"Plain":       {reason: "A plain one needs no key.", items: []store.Item{forged("", "", backup.BackupNotAuthentic)}, task: accept, fault: backup.BackupNotAuthentic},
+		"Damaged":     {reason: "What is damaged cannot be accepted.", items: []store.Item{forged("age1", "", backup.BackupCorrupt)}, task: accept, fault: backup.BackupCorrupt},
+		"Foreign":     {reason: "Nor can what no key reads.", items: []store.Item{forged("age1", "", backup.KeyMissing)}, task: accept, fault: backup.KeyMissing},
 		"BrokenLater": {reason: "What is broken and not asked for is in nobody's way.", items: []store.Item{first, made(noon.Add(2*time.Hour), broken)}, task: backup.Task{Time: new(noon.Add(time.Hour))}, want: first.ID},
 	}
 	for name, tc := range cases {

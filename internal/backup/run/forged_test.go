@@ -31,6 +31,9 @@ func testForged(t *testing.T, s *source) {
 		// attacker's fixture for the same place.
 		forge func(t *testing.T, genuine string, other *fixture)
 		names bool
+
+		// accepted means that a Restore that accepts it by its id restores it.
+		accepted bool
 	}{
 		"Plain": {reason: "It is not encrypted, which needs no key.", names: true, forge: func(_ *testing.T, _ string, other *fixture) {
 			other.succeed(backup.Backup)
@@ -45,7 +48,7 @@ func testForged(t *testing.T, s *source) {
 			must(t, os.CopyFS(dir, os.DirFS(genuine)))
 			edit(t, filepath.Join(dir, backup.ManifestObject), func(m map[string]any) { m["id"], m["started"] = later, time.Now().Add(time.Hour).UTC() })
 		}},
-		"Unsealed": {reason: "Its seal is taken away, as none had one once.", names: true, forge: func(t *testing.T, genuine string, _ *fixture) {
+		"Unsealed": {reason: "Its seal is taken away, as none had one once.", names: true, accepted: true, forge: func(t *testing.T, genuine string, _ *fixture) {
 			dir := filepath.Join(filepath.Dir(genuine), later)
 			must(t, os.CopyFS(dir, os.DirFS(genuine)))
 			edit(t, filepath.Join(dir, backup.ManifestObject), func(m map[string]any) { m["id"] = later; delete(m, "seal") })
@@ -75,6 +78,12 @@ func testForged(t *testing.T, s *source) {
 			}
 			for _, id := range r.Catalog.NotAuthentic {
 				f.fail(backup.Restore, backup.BackupNotAuthentic, func(t *backup.Task) { t.ID, t.Overwrite = id, true })
+				accept := func(t *backup.Task) { t.ID, t.Overwrite, t.AcceptUnsealed = id, true, true }
+				if !tc.accepted {
+					f.fail(backup.Restore, backup.BackupNotAuthentic, accept)
+				} else if r := f.succeed(backup.Restore, accept); r.Backup.ID != id {
+					t.Errorf("%s\n%s was restored, and %s was accepted", tc.reason, r.Backup.ID, id)
+				}
 			}
 			if !strings.Contains(f.log.String(), "is skipped: ") {
 				t.Errorf("%s\nNobody says that it is skipped:\n%s", tc.reason, f.log)

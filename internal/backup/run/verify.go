@@ -51,7 +51,10 @@ func (j *job) choose(ctx context.Context) (store.Item, error) {
 		return store.Item{}, err
 	}
 	for _, item := range l.Items {
-		if foreign(item.Err) {
+		switch {
+		case accepted(item, j.task):
+			j.sayf("backup %s has no seal, and is accepted by acceptUnsealed", item.ID)
+		case foreign(item.Err):
 			j.sayf("backup %s is skipped: %v", item.ID, item.Err)
 		}
 	}

@@ -171,7 +171,7 @@ func TestCompleted(t *testing.T) {
 func TestJob(t *testing.T) {
 	s := state(func(s *State) {
 		p := &s.Restore.Spec.ForProvider
-		p.Overwrite, p.Source.Time = true, new(metav1.NewTime(noon))
+		p.Overwrite, p.Source.Time, p.Source.AcceptUnsealed = true, new(metav1.NewTime(noon)), true
 		s.Target.Version = "17.2"
 		s.From.Encryption = &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: "age", Key: "k"}}
 	})
@@ -199,7 +199,7 @@ func TestJob(t *testing.T) {
 	want := backup.Task{
 		Action: backup.Restore, Method: backupv1.Logical, Namespace: "shop", Name: "orders", Database: backup.Database{Engine: backupv1.PostgreSQL, Databases: []string{"app"}},
 		Destination: backupv1.Destination{Type: backupv1.S3, Bucket: "backups"}, Encrypted: true, Time: &noon, Overwrite: true,
-		Restore: "shop/back", UID: "restore",
+		Restore: "shop/back", UID: "restore", AcceptUnsealed: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

@@ -118,6 +118,8 @@ func (s *State) job() (*batchv1.Job, error) {
 			Overwrite:   p.Overwrite,
 			Restore:     s.Restore.Namespace + "/" + s.Restore.Name,
 			UID:         string(s.Restore.UID),
+
+			AcceptUnsealed: p.Source.AcceptUnsealed,
 		},
 		Image:     flavour.Image(s.Images),
 		ID:        flavour.ID,
