@@ -19,10 +19,9 @@ import (
 var widget = schema.GroupKind{Group: "test.example.com", Kind: "Widget"}
 
 // serving returns a Function that serves one more intent, and the calls that its observer counted.
-func serving(intent compose.Intent, opts ...Option) (*Function, *[]string) {
+func serving(intent compose.Intent) (*Function, *[]string) {
 	calls := &[]string{}
-	opts = append(opts, WithObserver(func(kind, result string, _ time.Duration) { *calls = append(*calls, kind+" "+result) }))
-	f := New(opts...)
+	f := New(WithObserver(func(kind, result string, _ time.Duration) { *calls = append(*calls, kind+" "+result) }))
 	f.intents[widget] = intent
 	return f, calls
 }

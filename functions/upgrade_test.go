@@ -16,6 +16,7 @@ import (
 // clock is a source with a time that the test sets.
 type clock struct {
 	compose.SystemSource
+
 	now *time.Time
 }
 

@@ -169,11 +169,11 @@ func TestCacheTLSTurns(t *testing.T) {
 // verify it.
 func TestVerifiesCache(t *testing.T) {
 	volumes := func(n int) string {
-		out := ""
+		out := &strings.Builder{}
 		for i := range n {
-			out += fmt.Sprintf("{name: v%d, mountPath: /v%d, emptyDir: {}},", i, i)
+			fmt.Fprintf(out, "{name: v%d, mountPath: /v%d, emptyDir: {}},", i, i)
 		}
-		return out
+		return out.String()
 	}
 	const room = "backend.volumes leave no room for volume cache-authority at /etc/storeplane/store-cache, by which the backend verifies the cache: remove or move one, or set cache.tls.enabled to false"
 	cases := map[string]struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,9 +113,7 @@ func TestTeamRoles(t *testing.T) {
 		}
 	}
 
-	for key, verbs := range composedElsewhere(t) {
-		view[key] = verbs
-	}
+	maps.Copy(view, composedElsewhere(t))
 
 	b, err := os.ReadFile("../../package/install/team-roles.yaml")
 	if err != nil {

@@ -88,7 +88,7 @@ func packagesOf(file io.Reader) ([]debianPackage, error) {
 			out = append(out, debianPackage{name: p.Get("Package"), version: p.Get("Version"), architecture: p.Get("Architecture"), source: source})
 		}
 		if err != nil {
-			return out, nil
+			return out, nil //nolint:nilerr // it is the end of the file
 		}
 	}
 }
@@ -108,7 +108,7 @@ func distributionOf(file io.Reader) (string, error) {
 func (c *contents) addProgram(file io.Reader) error {
 	head := bufio.NewReader(file)
 	if magic, err := head.Peek(4); err != nil || !bytes.Equal(magic, []byte("\x7fELF")) {
-		return nil
+		return nil //nolint:nilerr // it is no program
 	}
 	program, err := io.ReadAll(head)
 	if err != nil {
@@ -116,8 +116,7 @@ func (c *contents) addProgram(file io.Reader) error {
 	}
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
-		// It was built by another compiler.
-		return nil
+		return nil //nolint:nilerr // it was built by another compiler
 	}
 	c.modules[module{path: "stdlib", version: strings.TrimPrefix(info.GoVersion, "go")}] = true
 	for _, m := range append(info.Deps, &info.Main) {

@@ -81,7 +81,7 @@ func TestPropertyWindow(t *testing.T) {
 		m := &appsv1.Maintenance{
 			Days:  rapid.SliceOfNDistinct(rapid.SampledFrom(days), 0, 7, rapid.ID[appsv1.Weekday]).Draw(t, "days"),
 			Start: time.Date(2026, 1, 1, 0, rapid.IntRange(0, 24*60-1).Draw(t, "minute"), 0, 0, time.UTC).Format("15:04"),
-			Hours: new(int32(rapid.IntRange(1, 24).Draw(t, "hours"))), TimeZone: rapid.SampledFrom(zones).Draw(t, "zone"),
+			Hours: new(rapid.Int32Range(1, 24).Draw(t, "hours")), TimeZone: rapid.SampledFrom(zones).Draw(t, "zone"),
 		}
 		w, err := Window(m)
 		if err != nil {

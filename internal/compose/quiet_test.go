@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -107,9 +108,7 @@ func TestHoldsStatus(t *testing.T) {
 			}
 			plan := &Plan{Components: []Component{db, web}, Status: func(o Outcome) any {
 				out := map[string]any{"phase": string(o.Phase), "message": "new"}
-				for k, v := range tc.status {
-					out[k] = v
-				}
+				maps.Copy(out, tc.status)
 				return mustStruct(t, out)
 			}}
 			s := Respond(req, planned(plan), source).GetDesired().GetComposite().GetResource().GetFields()["status"].GetStructValue()

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 // again when its status has changed, or after the response's time to live.
 type refuser struct {
 	SystemSource
+
 	t      *testing.T
 	intent Intent
 
@@ -76,9 +78,7 @@ func (r *refuser) pass() time.Duration {
 	}
 	if isTry && r.refuses {
 		r.status = map[string]any{}
-		for k, v := range before {
-			r.status[k] = v
-		}
+		maps.Copy(r.status, before)
 		condition["status"], condition["message"] = "False", `cannot compose resources: cannot apply composed resource "conf": exceeded quota`
 	} else {
 		if want != nil {

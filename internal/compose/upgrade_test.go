@@ -33,6 +33,7 @@ func (night) String() string               { return "each night" }
 // moment is a source with a fixed time.
 type moment struct {
 	SystemSource
+
 	now time.Time
 }
 
@@ -346,7 +347,7 @@ func TestUpgradeUnfinished(t *testing.T) {
 	if got := desiredStatus(rsp)["inputs"].GetStringValue(); got != "before-cbf29ce484222325" {
 		t.Errorf("the edit that waits for its migration is forgotten: inputs %q", got)
 	}
-	stopped := func(status map[string]any, _ map[string]*structpb.Struct, p *Plan) {
+	stopped := func(status map[string]any, _ map[string]*structpb.Struct, _ *Plan) {
 		status["conditions"] = []any{map[string]any{"type": "Synced", "status": "False", "reason": "ReconcileError", "message": `cannot apply composed resource "web": exceeded quota`}}
 	}
 	rsp = upgraded(t, byNight, stopped)

@@ -100,7 +100,7 @@ func lifeOfBackup(t *testing.T) *world {
 		if len(check) != 1 {
 			t.Fatalf("want a check, got %v", check)
 		}
-		w.finish(t, check[0], batchv1.JobComplete, checkReport)
+		w.finish(t, check[0], checkReport)
 		step(func() {})
 		step(func() {})
 		step(func() {})
@@ -125,7 +125,7 @@ func lifeOfBackup(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
-	w.finish(t, "orders-delete-1", batchv1.JobComplete, `{"action":"delete","finished":"2026-03-01T12:00:00Z"}`)
+	w.finish(t, "orders-delete-1", `{"action":"delete","finished":"2026-03-01T12:00:00Z"}`)
 	if o, err := w.reconcile(t, b); err != nil || o.ResourceExists {
 		t.Errorf("want the Backup gone with its data, got %+v, %v", o, err)
 	}
@@ -147,7 +147,7 @@ func lifeOfRestore(t *testing.T) *world {
 	if diff := cmp.Diff([]string{"back-restore"}, w.jobs(t)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	w.finish(t, "back-restore", batchv1.JobComplete, `{"action":"restore","finished":"2026-03-01T12:00:00Z","rows":3}`)
+	w.finish(t, "back-restore", `{"action":"restore","finished":"2026-03-01T12:00:00Z","rows":3}`)
 	credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "back-restore-store"}}
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(credentials), credentials); err != nil {
 		t.Errorf("want the store's credentials while the Job runs: %v", err)

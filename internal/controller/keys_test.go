@@ -34,7 +34,7 @@ func (w *world) begin(t testing.TB, b *backupv1.Backup, report string) {
 		t.Fatal(err)
 	}
 	for _, j := range w.jobs(t) {
-		w.finish(t, j, batchv1.JobComplete, report)
+		w.finish(t, j, report)
 	}
 	for range 3 {
 		if _, err := w.reconcile(t, b); err != nil {
@@ -210,7 +210,7 @@ func TestRestoreOwnKey(t *testing.T) {
 			if tc.want == "" {
 				return
 			}
-			w.finish(t, "back-restore", batchv1.JobComplete, `{"action":"restore","finished":"2026-03-01T12:00:00Z","rows":3}`)
+			w.finish(t, "back-restore", `{"action":"restore","finished":"2026-03-01T12:00:00Z","rows":3}`)
 			if _, err := w.reconcile(t, r); err != nil {
 				t.Fatal(err)
 			}

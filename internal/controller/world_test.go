@@ -284,15 +284,15 @@ func (w *world) reconcile(t testing.TB, mg resource.Managed) (managed.ExternalOb
 	return o, err
 }
 
-// finish ends a Job with a report.
-func (w *world) finish(t testing.TB, job string, end batchv1.JobConditionType, report string) {
+// finish completes a Job with a report.
+func (w *world) finish(t testing.TB, job, report string) {
 	t.Helper()
 	ctx := t.Context()
 	j := &batchv1.Job{}
 	if err := w.Get(ctx, client.ObjectKey{Namespace: "shop", Name: job}, j); err != nil {
 		t.Fatal(err)
 	}
-	j.Status.Conditions = []batchv1.JobCondition{{Type: end, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 	if err := w.Status().Update(ctx, j); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ func TestNegotiate(t *testing.T) {
 	speaks := func(versions ...int) map[string]instance.Member {
 		out := map[string]instance.Member{}
 		for i, v := range versions {
-			out[instance.Pod("orders-postgresql", int32(i))] = instance.Member{Protocol: v} //nolint:gosec // there are a few
+			out[instance.Pod("orders-postgresql", int32(i))] = instance.Member{Protocol: v}
 		}
 		return out
 	}

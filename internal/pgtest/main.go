@@ -44,7 +44,7 @@ func asUser() (int, error) {
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	program, err := os.ReadFile(os.Args[0])
+	program, err := os.ReadFile(os.Args[0]) //nolint:gosec // it is this program itself
 	if err != nil {
 		return 0, err
 	}
@@ -65,7 +65,7 @@ func asUser() (int, error) {
 	}
 	// The files that these flags of go test name belong to root.
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.testlogfile") || strings.Contains(a, "cover") })
-	cmd := exec.Command(self, args...) //nolint:noctx // it is this program itself
+	cmd := exec.Command(self, args...) //nolint:noctx,gosec // it is this program itself
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}

@@ -364,7 +364,7 @@ func (f *fleet) step(t *rapid.T, p Progress) {
 		case isComposed:
 			c.Pending = ""
 		}
-		if f.ready[i]--; f.ready[i] == 0 && !(c.Release == f.release && c.UID == f.breaks) {
+		if f.ready[i]--; f.ready[i] == 0 && (c.Release != f.release || c.UID != f.breaks) {
 			c.Ready, c.ReadySince, c.Phase = true, f.now, "Running"
 		}
 	}

@@ -49,7 +49,7 @@ func removePolicies(ctx context.Context) error {
 		return nil //nolint:nilerr // Without ipset there are no sets.
 	}
 	var errs []error
-	for _, set := range strings.Fields(sets) {
+	for set := range strings.FieldsSeq(sets) {
 		if !hasAnyPrefix(set, policySets) {
 			continue
 		}

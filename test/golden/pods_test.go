@@ -104,7 +104,7 @@ func writePods(t *testing.T, now map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		fmt.Fprintf(b, "%s: %s\n", name, now[name])
 	}
-	if err := os.WriteFile(podsFile, []byte(b.String()), 0o644); err != nil { //nolint:gosec // It holds no secret.
+	if err := os.WriteFile(podsFile, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -136,7 +136,7 @@ func TestUnknown(t *testing.T) {
 		"Known":     {reason: "All that it names exists.", marker: "AppConfig, WebApp: Ready, Rendered, status.atProvider.failed, event"},
 		"Every":     {reason: "Claims have conditions in common.", marker: "every claim: Ready"},
 		"Kind":      {reason: "A kind was renamed.", marker: "Config: Ready", want: []string{"Config"}},
-		"Condition": {reason: "A condition was renamed.", marker: "AppConfig: Ready, Renderd", want: []string{"Renderd"}},
+		"Condition": {reason: "A condition was renamed.", marker: "AppConfig: Ready, Filled", want: []string{"Filled"}},
 		"Field":     {reason: "A field was renamed.", marker: "AppConfig: status.atProvider.fault", want: []string{"status.atProvider.fault"}},
 		"NoPlace":   {reason: "A kind alone does not show where the reason is.", marker: "AppConfig", want: []string{""}},
 	}

@@ -67,7 +67,7 @@ const begun = "database system was interrupted"
 
 // TestRefused: a store that refuses access during a recovery is an error, although PostgreSQL takes
 // that for the end of the archive and starts with what it has until then.
-func TestRefused(t *testing.T) {
+func TestRefused(t *testing.T) { //nolint:tparallel // the subtests share a server
 	t.Parallel()
 	c := filled(t, 4)
 	all := c.segments()
@@ -158,7 +158,7 @@ func (c *cluster) awaitArchived() {
 
 // TestVerifyRefused: a store that refuses access during a verification shows nothing about the
 // backup.
-func TestVerifyRefused(t *testing.T) {
+func TestVerifyRefused(t *testing.T) { //nolint:tparallel // the subtests share a server
 	t.Parallel()
 	c := filled(t, 2)
 	sets, err := c.tool.Sets(t.Context())

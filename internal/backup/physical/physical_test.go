@@ -374,7 +374,7 @@ func TestVerify(t *testing.T) {
 
 // TestVerifyQuery: the query can read all of a database that only its owner may connect to, like
 // those that the platform creates, and can do nothing else.
-func TestVerifyQuery(t *testing.T) {
+func TestVerifyQuery(t *testing.T) { //nolint:tparallel // the subtests share a server
 	t.Parallel()
 	const database = `Shop "1"`
 	c := newCluster(t)

@@ -47,7 +47,7 @@ func TestPackStandby(t *testing.T) {
 			dir := t.TempDir()
 			calls := filepath.Join(dir, "calls")
 			script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in\n*--backup-standby*) echo standby >>%s; echo \"ERROR: [%03d]: %s\" >&2; exit %d;;\nesac\necho primary >>%s\n", calls, tc.code, tc.message, tc.code, calls)
-			if err := os.WriteFile(filepath.Join(dir, pgbackrest.Program), []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
+			if err := os.WriteFile(filepath.Join(dir, pgbackrest.Program), []byte(script), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

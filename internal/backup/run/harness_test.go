@@ -210,7 +210,7 @@ func newFixture(t *testing.T, s *source, database string, d *destination) *fixtu
 	openUp(t, p.Scratch)
 	// The path of a socket has to be short.
 	var err error
-	p.Socket, err = os.MkdirTemp("", "shared-")
+	p.Socket, err = os.MkdirTemp("", "shared-") //nolint:usetesting // t.TempDir returns a longer path
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(p.Socket) })
 	f := &fixture{Program: p, t: t, log: log, task: backup.Task{

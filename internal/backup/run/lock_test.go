@@ -286,7 +286,15 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 const podVariable = "STOREPLANE_TEST_POD"
 
 // pod holds the fields of a Program and its task.
-type pod struct{ Source, Store, Key, Volume, Scratch, Report, Task string }
+type pod struct {
+	Source  string `json:"source"`
+	Store   string `json:"store"`
+	Key     string `json:"key"`
+	Volume  string `json:"volume"`
+	Scratch string `json:"scratch"`
+	Report  string `json:"report"`
+	Task    string `json:"task"`
+}
 
 // kill starts a pod that restores, and kills it once the condition holds, as if its node died.
 func (f *fixture) kill(with func(*backup.Task), once func() bool) {

@@ -146,7 +146,7 @@ func TestSourceNoSuchHost(t *testing.T) {
 // closedAddress returns an address on which nothing listens.
 func closedAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
@@ -154,7 +154,7 @@ func closedAddress(t *testing.T) string {
 
 // forward forwards connections to an address from now on.
 func forward(t *testing.T, from, to string) {
-	l, err := net.Listen("tcp", from)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", from)
 	if err != nil {
 		t.Error(err)
 		return
@@ -165,7 +165,7 @@ func forward(t *testing.T, from, to string) {
 		if err != nil {
 			return
 		}
-		out, err := net.Dial("tcp", to)
+		out, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", to)
 		if err != nil {
 			_ = in.Close()
 			continue

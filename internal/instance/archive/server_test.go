@@ -44,7 +44,7 @@ func as(variable string, do func(Config) error) {
 		return
 	}
 	c := Config{}
-	err := json.Unmarshal([]byte(config), &c)
+	err := json.Unmarshal([]byte(config), &c) //nolint:musttag // the test has written it itself
 	if err == nil {
 		err = do(c)
 	}
@@ -115,9 +115,9 @@ func (p *place) away(yes bool) {
 // server is a PostgreSQL server with the folders that it has in a pod.
 type server struct {
 	*place
+	Config
 
 	name string
-	Config
 }
 
 func (p *place) server(name string) *server {
@@ -151,7 +151,7 @@ func (s *server) standbyBy(name, socket string) *server {
 
 func (s *server) start(options ...string) {
 	s.t.Helper()
-	config, err := json.Marshal(s.Config)
+	config, err := json.Marshal(s.Config) //nolint:musttag // the test reads it itself
 	s.must(err)
 	env := []string{pushVariable + "='\\''" + string(config) + "'\\''"}
 	// Each server has its own lock and spool folders, as in a pod.

@@ -119,7 +119,7 @@ func (p *place) origin(name string) string {
 // restorer returns the command that runs Restore in a process of its own.
 func (s *server) restorer() *exec.Cmd {
 	s.t.Helper()
-	config, err := json.Marshal(s.Config)
+	config, err := json.Marshal(s.Config) //nolint:musttag // the test reads it itself
 	s.must(err)
 	self, err := os.Executable()
 	s.must(err)

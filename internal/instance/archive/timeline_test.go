@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -311,7 +312,7 @@ func lineage(t *testing.T, s *server) wal.Lineage {
 // history returns the history file of a timeline from the archive.
 func (s *server) history(timeline int) string {
 	s.t.Helper()
-	name := strings.Repeat("0", 7) + string(rune('0'+timeline)) + ".history"
+	name := fmt.Sprintf("%08X.history", timeline)
 	tool, stanza := s.tool()
 	archive, err := tool.Archive(s.t.Context(), stanza)
 	s.must(err)

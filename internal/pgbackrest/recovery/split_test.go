@@ -28,7 +28,7 @@ cp "$ARCHIVE/$1" "$2"
 func offered(t *testing.T) (archive string, r Recovery, socket string) {
 	t.Helper()
 	bin, archive, work := t.TempDir(), t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, pgbackrest.Program), []byte(tool), 0o755); err != nil { //nolint:gosec // the file has to be executable
+	if err := os.WriteFile(filepath.Join(bin, pgbackrest.Program), []byte(tool), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))

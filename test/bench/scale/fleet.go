@@ -129,9 +129,10 @@ func (f *fleet) noteClaim(u *unstructured.Unstructured) {
 func (f *fleet) noteDeployment(u *unstructured.Unstructured) {
 	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
 	for _, c := range containers {
-		env, _, _ := unstructured.NestedSlice(c.(map[string]any), "env")
+		container, _ := c.(map[string]any)
+		env, _, _ := unstructured.NestedSlice(container, "env")
 		for _, e := range env {
-			if e := e.(map[string]any); e["name"] == "EDIT" {
+			if e, _ := e.(map[string]any); e["name"] == "EDIT" {
 				value, _ := e["value"].(string)
 				if f.runs[u.GetName()] != value {
 					f.runs[u.GetName()], f.changed[u.GetName()] = value, time.Now()

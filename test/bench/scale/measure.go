@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func (b *bench) measure(ctx context.Context, k kind, n int) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	say("%d %s are filed", n, k.plural)
+	sayf("%d %s are filed", n, k.plural)
 	start := time.Now()
 	if err := b.file(ctx, f, n); err != nil {
 		return r, err
@@ -59,20 +60,20 @@ func (b *bench) measure(ctx context.Context, k kind, n int) (result, error) {
 		return r, err
 	}
 	r.filing = after.less(before)
-	say("all are Ready after %.0fs, %.0f requests each, %.0f breakers opened", r.ready.Seconds(), r.filing.requests/float64(n), r.filing.opened)
+	sayf("all are Ready after %.0fs, %.0f requests each, %.0f breakers opened", r.ready.Seconds(), r.filing.requests/float64(n), r.filing.opened)
 
 	if r.resting, err = b.rest(ctx); err != nil {
 		return r, err
 	}
-	say("at rest: %.1f applies a minute, %.1f %% of a core", r.resting.applies/b.cli.Rest.Minutes(), 100*own(r.resting)/b.cli.Rest.Seconds())
+	sayf("at rest: %.1f applies a minute, %.1f %% of a core", r.resting.applies/b.cli.Rest.Minutes(), 100*own(r.resting)/b.cli.Rest.Seconds())
 	if r.edits, err = b.editOne(ctx, f); err != nil {
 		return r, err
 	}
-	say("an edit of one: median %v, 99th percentile %v", percentile(r.edits, 50), percentile(r.edits, 99))
+	sayf("an edit of one: median %v, 99th percentile %v", percentile(r.edits, 50), percentile(r.edits, 99))
 	if r.all, err = b.editAll(ctx, f, "all"); err != nil {
 		return r, err
 	}
-	say("an edit of all: %.0fs", r.all.Seconds())
+	sayf("an edit of all: %.0fs", r.all.Seconds())
 	if b.cli.Faults && k.name == webApps.name && n == slices.Max(b.cli.WebApps) {
 		if r.faults, err = b.faults(ctx, f); err != nil {
 			return r, err
@@ -81,7 +82,7 @@ func (b *bench) measure(ctx context.Context, k kind, n int) (result, error) {
 	return r, b.clear(ctx, f)
 }
 
-func say(format string, args ...any) {
+func sayf(format string, args ...any) {
 	fmt.Printf("%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
@@ -182,7 +183,7 @@ func (b *bench) faults(ctx context.Context, f *fleet) ([]fault, error) {
 			return out, fmt.Errorf("after %s: %w", each.what, err)
 		}
 		out = append(out, fault{each.what, took, f.open()})
-		say("%s: an edit of all is applied after %.0fs, %d breakers are open", each.what, took.Seconds(), f.open())
+		sayf("%s: an edit of all is applied after %.0fs, %d breakers are open", each.what, took.Seconds(), f.open())
 	}
 	return out, nil
 }
@@ -209,7 +210,7 @@ func (b *bench) deleteLeader(ctx context.Context) error {
 // with Crossplane.
 func (b *bench) storm(ctx context.Context, f *fleet) error {
 	for i := range 200 {
-		label := harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"storm": fmt.Sprint(i)}}}
+		label := harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"storm": strconv.Itoa(i)}}}
 		if _, err := b.cluster.Patch(ctx, "Deployment", namespace, f.names[0]+f.kind.web, label); err != nil {
 			return err
 		}

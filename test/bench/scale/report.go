@@ -30,7 +30,7 @@ func (c *cli) report(results []result) error {
 	if err != nil {
 		return fmt.Errorf("cannot write into %s: %w", c.Out, err)
 	}
-	if err := os.WriteFile(c.Out, page, 0o644); err != nil { //nolint:gosec // It is a page of the docs, which holds no secret.
+	if err := os.WriteFile(c.Out, page, 0o644); err != nil {
 		return fmt.Errorf("cannot write the tables: %w", err)
 	}
 	return nil

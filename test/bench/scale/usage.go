@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,7 +81,7 @@ func processes() (seconds, peak map[string]float64, err error) {
 			continue // The process has ended.
 		}
 		// The name in parentheses may contain spaces.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		for _, at := range []int{11, 12} { // utime and stime: proc_pid_stat(5)
 			n, _ := strconv.ParseFloat(fields[at], 64)
 			seconds[name] += n / ticks
@@ -96,7 +98,7 @@ func processes() (seconds, peak map[string]float64, err error) {
 		}
 	}
 	if seconds["kube-apiserver"] == 0 {
-		return nil, nil, fmt.Errorf("cannot find the processes of the cluster: it must be the embedded one, on this machine")
+		return nil, nil, errors.New("cannot find the processes of the cluster: it must be the embedded one, on this machine")
 	}
 	return seconds, peak, nil
 }

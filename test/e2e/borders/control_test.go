@@ -47,15 +47,15 @@ func commandsServers(ctx context.Context, n notes) error {
 	}
 	ask := asker{ctx: ctx, password: credentials["restapi-password"]}
 	errs := []error{
-		ask.refused("without a certificate", nil, "https://"+patroni+"/restart", http.StatusForbidden, "client certificate required"),
-		ask.refused("without a certificate", nil, "https://"+patroni+"/failsafe", http.StatusForbidden, "client certificate required"),
-		ask.refused("without a certificate", nil, "https://"+patroni+"/switchover", http.StatusForbidden, "client certificate required"),
-		ask.refused("without a certificate", nil, "https://"+manager+"/release", http.StatusForbidden, "a certificate of this cluster's servers is needed"),
-		ask.refused("without a certificate", nil, "https://"+manager+"/fence", http.StatusForbidden, "a certificate of this cluster's servers is needed"),
+		ask.refused("without a certificate", "https://"+patroni+"/restart", http.StatusForbidden, "client certificate required"),
+		ask.refused("without a certificate", "https://"+patroni+"/failsafe", http.StatusForbidden, "client certificate required"),
+		ask.refused("without a certificate", "https://"+patroni+"/switchover", http.StatusForbidden, "client certificate required"),
+		ask.refused("without a certificate", "https://"+manager+"/release", http.StatusForbidden, "a certificate of this cluster's servers is needed"),
+		ask.refused("without a certificate", "https://"+manager+"/fence", http.StatusForbidden, "a certificate of this cluster's servers is needed"),
 		ask.unheard("with a certificate that clients see", stranger, "https://"+patroni+"/restart"),
 		ask.unheard("with a certificate that clients see", stranger, "https://"+manager+"/fence"),
 		ask.unheard("without TLS", nil, "http://"+patroni+"/restart"),
-		ask.refused("without TLS", nil, "http://"+manager+"/fence", http.StatusBadRequest, "HTTP request to an HTTPS server"),
+		ask.refused("without TLS", "http://"+manager+"/fence", http.StatusBadRequest, "HTTP request to an HTTPS server"),
 	}
 	n.Addf("%d attacks", len(errs))
 	// The servers' own certificate is accepted.
@@ -135,8 +135,8 @@ func trusting(by *tls.Config) *tls.Config {
 	return out
 }
 
-func (a asker) refused(how string, by *tls.Config, url string, code int, words string) error {
-	got, answer, err := a.post(trusting(by), url)
+func (a asker) refused(how, url string, code int, words string) error {
+	got, answer, err := a.post(trusting(nil), url)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", how, url, err)
 	}

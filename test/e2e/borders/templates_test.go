@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -75,7 +76,7 @@ func burnsTemplates(ctx context.Context, n notes) (err error) {
 		}
 		wg.Go(func() {
 			for editing.Err() == nil {
-				change := harness.Patch{"spec": harness.Patch{"forProvider": harness.Patch{"values": harness.Patch{"edit": fmt.Sprint(edits[i])}}}}
+				change := harness.Patch{"spec": harness.Patch{"forProvider": harness.Patch{"values": harness.Patch{"edit": strconv.Itoa(edits[i])}}}}
 				if _, err := as.Patch(editing, "AppConfig", tenantNamespace, name(i), change); err != nil {
 					return
 				}

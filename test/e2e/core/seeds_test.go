@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -213,7 +214,7 @@ func scalesByKubectl(ctx context.Context, n notes) error {
 		err := w.Await(ctx, settled, "demo-app to have "+replicas+" replicas", func() (bool, string) {
 			c := w.Claim("WebApp", "demo-app")
 			have, _, _ := unstructured.NestedInt64(w.Get("WebApp", "demo-app").Object, "status", "availableReplicas")
-			return c.Ready() && fmt.Sprint(have) == replicas, fmt.Sprintf("%d available, %s", have, c)
+			return c.Ready() && strconv.FormatInt(have, 10) == replicas, fmt.Sprintf("%d available, %s", have, c)
 		})
 		if err != nil {
 			return err

@@ -127,7 +127,7 @@ func (c *Cluster) Orphan(ctx context.Context, w *World, kind, namespace, name st
 	claims := c.Dynamic.Resource(kinds[kind]).Namespace(namespace)
 	alone := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}
 	if err := claims.Delete(ctx, name, alone); err == nil || !strings.Contains(err.Error(), "pause the claim first") {
-		return fmt.Errorf("want the API server to refuse to delete %s %s/%s alone while Crossplane is at work on it, got: %v", kind, namespace, name, err)
+		return fmt.Errorf("want the API server to refuse to delete %s %s/%s alone while Crossplane is at work on it, got: %v", kind, namespace, name, err) //nolint:errorlint // it may be nil
 	}
 	pause := func(value string) error {
 		_, err := claims.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"crossplane.io/paused":`+value+`}}}`), metav1.PatchOptions{})

@@ -24,7 +24,7 @@ type seen struct {
 func (g *ground) look(ctx context.Context) (*seen, error) {
 	s := &seen{pods: map[string]map[string]string{}, primaries: map[string]string{}, volumes: map[string]string{}}
 	for _, p := range g.world.List("Pod") {
-		workload := workloadOf(p.GetLabels(), harness.Field(p, "metadata", "generateName"), p.GetName())
+		workload := workloadOf(p.GetLabels(), harness.Field(p, "metadata", "generateName"))
 		if workload == "" {
 			continue
 		}
@@ -65,7 +65,7 @@ func restarts(pod map[string]any) string {
 }
 
 // workloadOf returns the workload of a pod, or "" for the pod of a Job.
-func workloadOf(labels map[string]string, generateName, name string) string {
+func workloadOf(labels map[string]string, generateName string) string {
 	switch {
 	case labels["batch.kubernetes.io/job-name"] != "" || generateName == "":
 		return ""

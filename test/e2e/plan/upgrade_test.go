@@ -75,7 +75,7 @@ func mirror() string { return cluster.Registry + "/e2e-mirror" }
 func (g *ground) uids() map[string]string {
 	out := map[string]string{}
 	for _, p := range g.world.List("Pod") {
-		if workloadOf(p.GetLabels(), harness.Field(p, "metadata", "generateName"), p.GetName()) != "" {
+		if workloadOf(p.GetLabels(), harness.Field(p, "metadata", "generateName")) != "" {
 			out[p.GetName()] = string(p.GetUID()) + restarts(p.Object)
 		}
 	}

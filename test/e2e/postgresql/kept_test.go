@@ -196,11 +196,11 @@ func (d *database) failsToRewind(ctx context.Context, n notes) error {
 		return cluster.Exec(ctx, d.namespace, pod, "instance", nil, command...)
 	}
 	for _, p := range d.pods() {
-		make := "touch"
+		create := "touch"
 		if p.GetName() == old.GetName() {
-			make = "mkdir"
+			create = "mkdir"
 		}
-		if _, err := manager(p.GetName(), make, obstacle); err != nil {
+		if _, err := manager(p.GetName(), create, obstacle); err != nil {
 			return err
 		}
 	}

@@ -86,15 +86,15 @@ func (r *report) line(verdict string, e event) {
 
 // explain prints the output of a test without the marks of go test, and reports whether there was
 // any.
-func (r *report) explain(test string) (any bool) {
+func (r *report) explain(test string) (printed bool) {
 	for _, o := range r.output[test] {
 		if t := strings.TrimSpace(o); strings.HasPrefix(t, "===") || strings.HasPrefix(t, "---") {
 			continue
 		}
 		fmt.Fprint(r.details, o)
-		any = true
+		printed = true
 	}
-	return any
+	return printed
 }
 
 // finish prints the totals. An error of the whole run counts as a failure if no check failed, so

@@ -24,7 +24,7 @@ const (
 
 // run runs a command in the root of the repository and returns its standard output.
 func run(name string, args ...string) (string, error) {
-	cmd := exec.Command(name, args...)
+	cmd := exec.Command(name, args...) //nolint:noctx // the programs end with the suite
 	cmd.Dir = root
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

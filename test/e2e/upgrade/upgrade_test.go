@@ -123,12 +123,13 @@ func (g *ground) pods(claim string) map[string]string {
 		if !strings.HasPrefix(p.GetName(), claim+"-") || harness.Field(p, "status", "phase") == "Succeeded" {
 			continue
 		}
-		text := string(p.GetUID())
+		text := &strings.Builder{}
+		text.WriteString(string(p.GetUID()))
 		statuses, _ := harness.List(p, "status", "containerStatuses")
 		for _, s := range statuses {
-			text += fmt.Sprintf(" %v:%v", s["name"], s["restartCount"])
+			fmt.Fprintf(text, " %v:%v", s["name"], s["restartCount"])
 		}
-		out[p.GetName()] = text
+		out[p.GetName()] = text.String()
 	}
 	return out
 }
