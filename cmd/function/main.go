@@ -21,6 +21,8 @@ import (
 
 // cli holds the command's flags.
 type cli struct {
+	images.Flags
+
 	Debug bool `help:"Log every call, not only those that were refused." short:"d"`
 
 	Network            string        `default:"tcp"                                  help:"Network on which to listen for gRPC calls."`
@@ -32,8 +34,6 @@ type cli struct {
 	DrainDelay         time.Duration `default:"10s"                                  help:"How long to go on serving after SIGTERM, until clients and DNS have let go of this replica."`
 	MetricsAddress     string        `default:":8080"                                help:"Address at which to serve Prometheus metrics. Empty for none."`
 	Review             bool          `help:"Print placeholders instead of drawing random values, for offline review. Not for use in a cluster."`
-
-	images.Flags
 }
 
 // gcPercent trades some MiB of memory for fewer collections: what a call

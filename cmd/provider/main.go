@@ -17,6 +17,8 @@ import (
 
 // cli holds the command's flags.
 type cli struct {
+	images.Flags
+
 	Debug bool `help:"Log every reconciliation." short:"d"`
 
 	LeaderElection bool          `default:"true"  env:"LEADER_ELECTION"                                                            help:"Let one replica of several work at a time." negatable:""`
@@ -26,8 +28,6 @@ type cli struct {
 	RolloutBudget  int           `default:"20"                                                                                     help:"How many workloads of a namespace AppConfigs roll out at a time."`
 	MetricsAddress string        `default:":8080"                                                                                  help:"Address at which to serve Prometheus metrics. 0 for none."`
 	HealthAddress  string        `default:":8081"                                                                                  help:"Address at which to serve /healthz and /readyz."`
-
-	images.Flags
 }
 
 // Run reconciles until it is stopped.

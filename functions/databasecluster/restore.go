@@ -107,35 +107,11 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	}
 	o.authenticates = authenticates(c, store, where.Destination.Type)
 	if !c.IsReview() {
-		if credentials.secret != "" && store == nil {
-			return nil, compose.Invalidf("restoreFrom: Secret %s of namespace %s, which holds the store's credentials, does not exist: create it", credentials.secret, credentials.namespace)
+		if err := d.open(c, o, credentials, store); err != nil {
+			return nil, err
 		}
-		if o.bounds = credentials.bounds; o.bounds == nil {
-			if o.bounds, err = readBounds(store, where.Destination); err != nil {
-				return nil, compose.Invalidf("restoreFrom: %v", err)
-			}
-			if err := d.checkRead(c, o.bounds, where.Namespace); err != nil {
-				return nil, err
-			}
-		}
-		o.restore.Destination = o.bounds.Place(o.restore.Destination)
-		o.values = secretValues(store)
-		switch {
-		// A Backup declares itself whether it is encrypted.
-		case key == nil && from.BackupRef == nil:
-			kept, err := d.sourceKey(c, where.Namespace, where.Name)
-			if err != nil {
-				return nil, err
-			}
-			if kept != "" {
-				o.restore.Encrypted, o.values[instance.RestoreKey] = true, kept
-			}
-		case key != nil:
-			v, ok := compose.SecretValue(encryption, key.Key)
-			if !ok {
-				return nil, compose.Invalidf("restoreFrom: Secret %s, which holds the key of the encryption, does not exist or has no key %s: create it", key.Name, key.Key)
-			}
-			o.values[instance.RestoreKey] = v
+		if err := d.decrypt(c, o, key, encryption); err != nil {
+			return nil, err
 		}
 	}
 	if where.Destination.Type == backupv1.Volume {
@@ -151,6 +127,47 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	}
 	o.values[instance.RestoreFile] = string(told) + "\n"
 	return o, nil
+}
+
+// open adds the credentials of the store to an origin, and what they are for. It is an error if the
+// claim may not read its source with them.
+func (d *inputs) open(c *compose.Claim, o *origin, credentials credentialsOf, store *structpb.Struct) (err error) {
+	if credentials.secret != "" && store == nil {
+		return compose.Invalidf("restoreFrom: Secret %s of namespace %s, which holds the store's credentials, does not exist: create it", credentials.secret, credentials.namespace)
+	}
+	if o.bounds = credentials.bounds; o.bounds == nil {
+		if o.bounds, err = readBounds(store, o.restore.Destination); err != nil {
+			return compose.Invalidf("restoreFrom: %v", err)
+		}
+		if err := d.checkRead(c, o.bounds, o.restore.Namespace); err != nil {
+			return err
+		}
+	}
+	o.restore.Destination = o.bounds.Place(o.restore.Destination)
+	o.values = secretValues(store)
+	return nil
+}
+
+// decrypt adds the key of the encryption to an origin: the one that the claim names, or else the one
+// that was generated for the source. A Backup declares itself whether it is encrypted.
+func (d *inputs) decrypt(c *compose.Claim, o *origin, key *appsv1.SecretKeyReference, encryption *structpb.Struct) error {
+	switch {
+	case key != nil:
+		v, ok := compose.SecretValue(encryption, key.Key)
+		if !ok {
+			return compose.Invalidf("restoreFrom: Secret %s, which holds the key of the encryption, does not exist or has no key %s: create it", key.Name, key.Key)
+		}
+		o.values[instance.RestoreKey] = v
+	case d.spec.RestoreFrom.BackupRef == nil:
+		kept, err := d.sourceKey(c, o.restore.Namespace, o.restore.Name)
+		if err != nil {
+			return err
+		}
+		if kept != "" {
+			o.restore.Encrypted, o.values[instance.RestoreKey] = true, kept
+		}
+	}
+	return nil
 }
 
 // credentialsOf are the credentials of a source: a Secret, and what it is for if

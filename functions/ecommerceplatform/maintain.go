@@ -11,14 +11,14 @@ import (
 // component: the certificate of the cache is renewed before it expires, and Redis is replaced with
 // it. A claim may be invalid for longer than a certificate is valid.
 func (s *shop) maintenance(c *compose.Claim) (map[string]*structpb.Struct, error) {
+	due := map[string]*structpb.Struct{}
 	if c.Observed(cacheTLS) == nil || c.Observed(cacheSecret) == nil {
-		return nil, nil
+		return due, nil
 	}
 	own, err := s.certifyCache(c)
 	if err != nil {
 		return nil, err
 	}
-	due := map[string]*structpb.Struct{}
 	update := func(component, key, value string, path ...string) {
 		object := due[component]
 		if object == nil {

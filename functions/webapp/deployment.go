@@ -35,7 +35,7 @@ func (a *app) deployment() *k8sappsv1.Deployment {
 // instead of withheld, since an object that is added to a claim later costs one more generation and
 // four writes to the claim. A Deployment that has had pods is not paused again.
 func (l *live) isPaused(d *liveDeployment) bool {
-	return !l.review && !(l.account && l.migrated) && (!d.exists || d.Spec.Paused)
+	return !l.review && (!l.account || !l.migrated) && (!d.exists || d.Spec.Paused)
 }
 
 // rolling returns a Deployment whose rolling update adds pods before it removes old ones, so that a

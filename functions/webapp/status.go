@@ -149,7 +149,7 @@ func (a *app) status(o compose.Outcome) *appsv1.WebAppStatus {
 		Phase:             appsv1.WebAppPhase(o.Phase),
 		Endpoint:          URL(a.Claim, a.Namespace, *a.port()),
 		Replicas:          a.live.Status.Replicas,
-		Selector:          labels.FormatLabels(a.Scope.Selector(web)),
+		Selector:          labels.FormatLabels(a.Selector(web)),
 		AvailableReplicas: a.live.Status.AvailableReplicas,
 		Config:            a.config.Status(o),
 		CronJobs:          a.cronJobStatus(),

@@ -51,8 +51,7 @@ func (b *Bounds) Annotations() map[string]string {
 	if b == nil {
 		return nil
 	}
-	// Marshal cannot fail: all fields are text, text lists or booleans.
-	raw, _ := json.Marshal(b)
+	raw, _ := json.Marshal(b) //nolint:errchkjson // it cannot fail: all fields are text, text lists or booleans
 	return map[string]string{BoundsAnnotation: string(raw)}
 }
 

@@ -129,7 +129,7 @@ func splitHost(host string, port int32) (string, int32) {
 		return strings.Trim(host, "[]"), port
 	}
 	if n, err := strconv.ParseUint(p, 10, 16); err == nil && n > 0 {
-		port = int32(n) //nolint:gosec // a number of 16 bits
+		port = int32(n)
 	}
 	return name, port
 }

@@ -58,6 +58,7 @@ func (n *namespaceFlags) of(kubeconfig string) string {
 
 type planCmd struct {
 	clusterFlags
+	images.Flags
 
 	Claims []string `arg:"" help:"YAML files with claims, folders of such files, or - for the standard input." name:"file" optional:"" predictor:"file"`
 
@@ -75,8 +76,6 @@ type planCmd struct {
 	Output  string `default:"text" enum:"text,json,markdown" help:"text, json or markdown."                                       short:"o"`
 	Details bool   `help:"Print the fields that change of each object."                                                           short:"d"`
 	Prices  string `help:"YAML file with the prices of CPUs, memory and storage, for what the plan costs." placeholder:"FILE"`
-
-	images.Flags
 
 	dryRun plan.DryRun
 }

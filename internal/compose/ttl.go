@@ -70,5 +70,5 @@ func grown(age, most time.Duration) time.Duration { return min(max(age/growth, i
 func spread(uid string, within time.Duration) time.Duration {
 	d := fnv{sum: offset64}
 	d.text(uid)
-	return time.Duration(d.sum%uint64(within/time.Second)) * time.Second
+	return time.Duration(d.sum%uint64(within/time.Second)) * time.Second //nolint:gosec // no time is negative here
 }

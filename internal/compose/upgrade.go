@@ -262,7 +262,7 @@ func digestOf(v *structpb.Value, at []string) string {
 	if len(at) == 1 {
 		s = shallow(s)
 		for _, field := range Unheld {
-			delete(s.Fields, field)
+			delete(s.GetFields(), field)
 		}
 	}
 	return digest(s)
@@ -378,7 +378,7 @@ func setAt(s *structpb.Struct, path []string, v *structpb.Value) {
 
 func withField(v *structpb.Value, field string, value *structpb.Value) *structpb.Value {
 	out := shallow(v.GetStructValue())
-	if delete(out.Fields, field); value != nil {
+	if delete(out.GetFields(), field); value != nil {
 		out.Fields[field] = value
 	}
 	return structpb.NewStructValue(out)

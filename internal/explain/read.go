@@ -90,6 +90,7 @@ func (r *Reader) list(ctx context.Context, apiVersion, kind, namespace, selector
 // reading is the reading of the facts about one object, by many goroutines.
 type reading struct {
 	*Reader
+
 	mu      sync.Mutex
 	unknown []string
 	err     error
@@ -124,9 +125,12 @@ func (r *reading) all(ctx context.Context, apiVersion, kind, namespace string) [
 }
 
 // Read reads the facts about an object. The tree is empty where it does not exist.
-func (reader *Reader) Read(ctx context.Context, root plan.Object) (Facts, error) {
-	r, c := &reading{Reader: reader}, reader.cluster
-	f := Facts{Now: reader.now}
+func (r *Reader) Read(ctx context.Context, root plan.Object) (Facts, error) {
+	return (&reading{Reader: r}).read(ctx, root)
+}
+
+func (r *reading) read(ctx context.Context, root plan.Object) (Facts, error) {
+	f := Facts{Now: r.now}
 	ns := root.Namespace
 	kinds := []struct{ apiVersion, kind string }{{"apps/v1", "ReplicaSet"}, {"batch/v1", "Job"}, {"v1", "Pod"}, {"v1", "PersistentVolumeClaim"}}
 	made := make([][]*unstructured.Unstructured, len(kinds))
@@ -138,7 +142,7 @@ func (reader *Reader) Read(ctx context.Context, root plan.Object) (Facts, error)
 	all.Go(func() { events = r.all(ctx, "v1", "Event", ns) })
 	all.Go(func() { quotas = r.all(ctx, "v1", "ResourceQuota", ns) })
 	all.Go(func() {
-		tree, err := c.Tree(ctx, root)
+		tree, err := r.cluster.Tree(ctx, root)
 		f.Tree = tree
 		if err != nil {
 			r.stop(fmt.Errorf("cannot read %s in namespace %s: %w", root, root.Namespace, err))
@@ -151,7 +155,7 @@ func (reader *Reader) Read(ctx context.Context, root plan.Object) (Facts, error)
 	f.Made = slices.Concat(made...)
 	f.Events, f.Quotas = typed[corev1.Event](events), typed[corev1.ResourceQuota](quotas)
 	r.second(ctx, &f)
-	for _, kind := range c.HiddenKinds() {
+	for _, kind := range r.cluster.HiddenKinds() {
 		r.unknown = append(r.unknown, "Objects of kind "+kind+" may not be read: those of the claim are not known")
 	}
 	slices.Sort(r.unknown)

@@ -46,7 +46,7 @@ func union(a, b *structpb.Struct) *structpb.Struct {
 		out.Fields = map[string]*structpb.Value{}
 	}
 	for k, v := range b.GetFields() {
-		if was := out.Fields[k].GetStructValue(); was != nil {
+		if was := out.GetFields()[k].GetStructValue(); was != nil {
 			v = structpb.NewStructValue(union(was, v.GetStructValue()))
 		}
 		out.Fields[k] = v

@@ -34,13 +34,13 @@ type Tool struct {
 
 // An Error is an error that pgBackRest reported.
 type Error struct {
-	Command string
+	Command string `json:"command"`
 
 	// Code is the exit code.
-	Code int
+	Code int `json:"code"`
 
 	// Message is the error's text, without the number before it.
-	Message string
+	Message string `json:"message"`
 }
 
 func (e *Error) Error() string {
@@ -104,6 +104,18 @@ func (t Tool) Run(ctx context.Context, stanza, command string, options ...string
 // noRepository is an error of pgBackRest whose cause is in a warning before it.
 const noRepository = "unable to find a valid repository"
 
+// withoutOrigin returns the text of an error without its number, and without that of the local
+// process which differs each time.
+func withoutOrigin(text string) string {
+	if _, after, ok := strings.Cut(text, "]: "); ok && strings.HasPrefix(text, "[") {
+		text = after
+	}
+	if _, after, ok := strings.Cut(text, " protocol: "); ok && strings.HasPrefix(text, "raised from local-") {
+		text = after
+	}
+	return text
+}
+
 // message returns the first error of pgBackRest's output, in one line.
 func message(said string, exit *exec.ExitError) string {
 	var out []string
@@ -117,14 +129,7 @@ func message(said string, exit *exec.ExitError) string {
 			if len(out) > 0 {
 				break
 			}
-			if _, after, ok := strings.Cut(rest, "]: "); ok && strings.HasPrefix(rest, "[") {
-				rest = after
-			}
-			// The number of the local process differs each time.
-			if _, after, ok := strings.Cut(rest, " protocol: "); ok && strings.HasPrefix(rest, "raised from local-") {
-				rest = after
-			}
-			if rest == noRepository && warned != "" {
+			if rest = withoutOrigin(rest); rest == noRepository && warned != "" {
 				rest += ": " + warned
 			}
 			out = append(out, rest)

@@ -160,7 +160,7 @@ func (r *Report) namespaces() []*namespace {
 			byName[n.name] = n
 			out = append(out, n)
 		}
-		n.sum.add(c.Summary)
+		n.sum = n.sum.plus(c.Summary)
 		n.claims = append(n.claims, c)
 	}
 	worst := func(a, b Summary) int {

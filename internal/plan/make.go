@@ -503,7 +503,7 @@ func (p *Planner) compare(out *Claim, e *edit, before, after *converge.Result, s
 // guard checks the claim against the guardrails in the installation's settings.
 func (p *Planner) guard(ctx context.Context, e *edit) (*Guardrails, error) {
 	if p.Schemas.Validate(e.next) != nil {
-		return nil, nil //nolint:nilnil,nilerr // the refusal of an invalid claim explains more
+		return nil, nil //nolint:nilerr // the refusal of an invalid claim explains more
 	}
 	settings, err := p.fetch(e)(ctx, "", render.Settings())
 	if err != nil {

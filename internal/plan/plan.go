@@ -21,7 +21,7 @@ type Report struct {
 func NewReport(claims []Claim) *Report {
 	r := &Report{APIVersion: APIVersion, Kind: Kind, Claims: claims}
 	for i := range claims {
-		r.Summary.add(claims[i].Summary)
+		r.Summary = r.Summary.plus(claims[i].Summary)
 	}
 	return r
 }
@@ -244,7 +244,8 @@ type Summary struct {
 	Drift int `json:"drift"`
 }
 
-func (s *Summary) add(o Summary) {
+// plus returns the sum of two summaries.
+func (s Summary) plus(o Summary) Summary {
 	s.Create += o.Create
 	s.Change += o.Change
 	s.Delete += o.Delete
@@ -255,6 +256,7 @@ func (s *Summary) add(o Summary) {
 	s.Destroys += o.Destroys
 	s.Refused += o.Refused
 	s.Drift += o.Drift
+	return s
 }
 
 // Verdict returns the verdict that follows from the counts.

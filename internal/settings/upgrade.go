@@ -25,8 +25,7 @@ func (s *Settings) Release() string {
 	for _, name := range slices.Sorted(maps.Keys(s.Digests)) {
 		of = append(of, name, s.Digests[name])
 	}
-	// It was decoded from JSON, so it can be encoded.
-	backups, _ := json.Marshal(s.Backup)
+	backups, _ := json.Marshal(s.Backup) //nolint:errchkjson // it was decoded from JSON, so it can be encoded
 	version := s.Version
 	if version == "" {
 		version = unreleased

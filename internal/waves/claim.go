@@ -130,7 +130,7 @@ func families(claims []Claim) []family {
 		byUID[c.UID] = c
 	}
 	root := func(c Claim) types.UID {
-		for range len(claims) {
+		for range claims {
 			owner, ok := byUID[c.Owner]
 			if !ok {
 				break

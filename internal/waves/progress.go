@@ -67,6 +67,7 @@ type Progress struct {
 // Marked is a claim, and the mark that it gets. Without a mark its annotations are removed.
 type Marked struct {
 	Claim
+
 	To Mark
 }
 

@@ -176,7 +176,7 @@ func (c Connection) Addresses() []string {
 	if named != "" && c.Params.Get("port") == "" {
 		// A host parameter replaces the hosts but not their ports.
 		ports = nil
-		for _, h := range strings.Split(c.Hosts, ",") {
+		for h := range strings.SplitSeq(c.Hosts, ",") {
 			_, port := Connection{Hosts: h}.Host("")
 			ports = append(ports, port)
 		}

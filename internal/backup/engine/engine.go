@@ -17,7 +17,7 @@ import (
 )
 
 // A Server is a database server.
-type Server interface {
+type Server interface { //nolint:interfacebloat // it is all that backups ask of a database
 	// Version returns the version that the server reports.
 	Version(ctx context.Context) (string, error)
 

@@ -26,9 +26,9 @@ const processes = 2
 
 // places are the files and folders that the program uses.
 type places struct {
-	store, key, tmp string
-
 	Shared
+
+	store, key, tmp string
 
 	// path overrides the path of the repository, unless empty.
 	path string
@@ -131,6 +131,8 @@ func (j *job) act(ctx context.Context) error {
 		return j.verify(ctx)
 	case backup.Delete:
 		return j.delete(ctx)
+	case backup.Serve:
+		// It runs in another container: package run.
 	case backup.Restore:
 		return fail(backup.InvalidTask, errors.New("cannot restore a physical backup into a database that is there: claim a DatabaseCluster with spec.restoreFrom"))
 	}

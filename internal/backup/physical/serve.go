@@ -34,7 +34,7 @@ func Serve(ctx context.Context, s Shared, stage *engine.Stage, log io.Writer) er
 	err := r.Serve(ctx, s.archiveSocket(), stage.Ready)
 	switch {
 	case err == nil, ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // it was stopped
 	case engine.ScratchReason(err.Error(), "") != "":
 		return fail(backup.NoSpace, err)
 	case engine.Contains(err.Error(), "out of memory", "Cannot allocate memory"):

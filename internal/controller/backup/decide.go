@@ -456,7 +456,7 @@ func (v *view) overcome(r workload.Run) bool {
 		return v.obs.LastFailure == nil
 	case backup.Verify:
 		return !after(r.Finished, v.obs.LastVerifiedTime)
-	case backup.Restore, backup.Delete:
+	case backup.Serve, backup.Restore, backup.Delete:
 	}
 	return false
 }

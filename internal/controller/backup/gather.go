@@ -136,9 +136,8 @@ func (e *external) archived(ctx context.Context, s *State) error {
 		return err
 	}
 	c := instance.Cluster{}
-	// A status that cannot be read is ignored: the instance managers write it.
 	if json.Unmarshal([]byte(cm.Data[instance.ClusterKey]), &c) != nil || c.Archive == nil {
-		return nil
+		return nil //nolint:nilerr // the instance managers write it again
 	}
 	s.Lost = c.Archive.Lost()
 	if c.Archive.Recoverable != nil && !s.Lost {

@@ -38,7 +38,7 @@ func absorb(known backupv1.BackupObservation, runs []workload.Run, method backup
 			if when := verifiedAt(r); after(when, o.LastVerifiedTime) {
 				o.LastVerifiedTime, o.LastVerified = at(when), e.ID
 			}
-		case backup.Check, backup.Restore, backup.Delete:
+		case backup.Check, backup.Serve, backup.Restore, backup.Delete:
 		}
 	}
 	o.LastFailure = lastFailure(o, runs)

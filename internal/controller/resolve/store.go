@@ -133,7 +133,7 @@ func (r *Resolver) Resolved(ctx context.Context, namespace string, d backupv1.De
 	// A missing Secret counts as one with credentials, so that no pod gets access to the cloud's
 	// identity.
 	out.Secret, out.Authenticates = d.SecretRef.Name, err != nil || authenticates(d.Type, s.Data)
-	return out, nil
+	return out, nil //nolint:nilerr // see above
 }
 
 func authenticates(t backupv1.StoreType, data map[string][]byte) bool {

@@ -61,7 +61,7 @@ func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, own ima
 	for _, kind := range Kinds() {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(kind)
-		var p predicate.Predicate = upgradeChanged()
+		p := upgradeChanged()
 		if kind == waves.SettingsKind {
 			p = predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == waves.SettingsName })
 		}

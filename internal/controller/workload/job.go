@@ -36,7 +36,7 @@ func deadline(a backup.Action) time.Duration {
 		return 10 * time.Minute
 	case backup.Delete:
 		return 2 * time.Hour
-	case backup.Backup, backup.Verify, backup.Restore:
+	case backup.Backup, backup.Verify, backup.Serve, backup.Restore:
 	}
 	return 24 * time.Hour
 }

@@ -40,6 +40,7 @@ const (
 // own, so that a store that does not answer delays nothing else.
 type archiving struct {
 	*Manager
+	whole
 
 	// create sets up the stanza in the repository. failure returns why the last segment could
 	// not be archived, or "".
@@ -63,8 +64,6 @@ type archiving struct {
 	beats   []beat
 	beaten  time.Time
 	failing time.Time
-
-	whole
 
 	mu      sync.Mutex
 	state   *instance.Archive

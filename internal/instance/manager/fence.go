@@ -170,7 +170,7 @@ func (m *Manager) serveFence(w http.ResponseWriter, r *http.Request) {
 	// Pods reach each other by their own addresses, so this is the address of the new leader.
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	go m.guard(context.WithoutCancel(r.Context()), asked.By, host)
-	_ = json.NewEncoder(w).Encode(patroni.Fenced{Received: fenced.Received})
+	_ = json.NewEncoder(w).Encode(patroni.Fenced{Received: fenced.Received}) //nolint:errchkjson // the client that asked is gone then
 }
 
 // guard makes sure that this standby follows only the server that is to lead, at its host, or

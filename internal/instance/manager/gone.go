@@ -34,7 +34,7 @@ func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if asked.Pod == m.Pod && asked.UID == "" {
-		_ = json.NewEncoder(w).Encode(m.ending(r.Context()))
+		_ = json.NewEncoder(w).Encode(m.ending(r.Context())) //nolint:errchkjson // the client that asked is gone then
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), knownWithin)
@@ -55,7 +55,7 @@ func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 		_, hurried := hurriedBy(pod)
 		answer.Gone = hurried || asked.UID != "" && string(pod.UID) != asked.UID
 	}
-	_ = json.NewEncoder(w).Encode(answer)
+	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // the client that asked is gone then
 }
 
 // ending returns whether this server's own pod is gone or about to be killed. If the API

@@ -23,7 +23,7 @@ import (
 )
 
 // database is the interface to a manager's own PostgreSQL server.
-type database interface {
+type database interface { //nolint:interfacebloat // it is all that a manager asks of PostgreSQL
 	Checkpoint(ctx context.Context) error
 	Reload(ctx context.Context) error
 	Programs(ctx context.Context) (postgres.Programs, error)

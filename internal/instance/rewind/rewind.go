@@ -50,7 +50,7 @@ func (r Rewind) Run(ctx context.Context) int {
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		r.say("cannot run pg_rewind: %v", err)
+		r.sayf("cannot run pg_rewind: %v", err)
 		return 1
 	}
 	dir, source := r.option("-D"), r.option("--source-server")
@@ -86,26 +86,26 @@ func (r Rewind) clear(dir string) {
 	state := instance.RewindState{Message: "pg_rewind failed, and the data is set aside in folder " + filepath.Base(aside) + " of its volume"}
 	if err != nil {
 		if !errors.Is(err, pgdata.ErrNoRoom) {
-			r.say("cannot set the data aside: %v", err)
+			r.sayf("cannot set the data aside: %v", err)
 			return
 		}
 		if err := os.RemoveAll(dir); err != nil {
-			r.say("cannot remove the data: %v", err)
+			r.sayf("cannot remove the data: %v", err)
 			return
 		}
 		state.Message = "pg_rewind failed, and the volume has no room to set the data aside"
 	}
-	r.say("%s", state.Message)
+	r.sayf("%s", state.Message)
 	// The instance manager creates an event from it.
 	data, err := json.Marshal(state)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(filepath.Dir(dir), instance.RewindStateFile), data, 0o600)
 	}
 	if err != nil {
-		r.say("cannot report it: %v", err)
+		r.sayf("cannot report it: %v", err)
 	}
 }
 
-func (r Rewind) say(format string, args ...any) {
+func (r Rewind) sayf(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Stderr, format+"\n", args...)
 }

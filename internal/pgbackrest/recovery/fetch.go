@@ -202,7 +202,7 @@ func writeJSON(file string, v any) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the state of the recovery: %w", err)
 	}
-	if err := os.WriteFile(file, data, 0o600); err != nil {
+	if err := os.WriteFile(file, data, 0o600); err != nil { //nolint:gosec // the folder is the recovery's
 		return fmt.Errorf("cannot write the state of the recovery: %w", err)
 	}
 	return nil

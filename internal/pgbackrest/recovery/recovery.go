@@ -13,7 +13,9 @@ import (
 )
 
 // A Recovery is the recovery of a set.
-type Recovery struct {
+type Recovery struct { //nolint:recvcheck // unpack completes the copy of its caller
+	begin
+
 	Tool pgbackrest.Tool
 	Set  pgbackrest.Set
 
@@ -40,8 +42,6 @@ type Recovery struct {
 
 	// socket is that of an Offer, which answers the restore command, or "" for Tool.
 	socket string
-
-	begin
 }
 
 // begin is what a server needs besides its files.

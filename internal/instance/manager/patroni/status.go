@@ -84,7 +84,7 @@ type Member struct {
 
 // Manager returns the base URL of the instance manager beside this server. It is without TLS
 // if that of Patroni is, since both are of one pod.
-func (m Member) Manager(port string) string {
+func (m *Member) Manager(port string) string {
 	scheme := "https"
 	if strings.HasPrefix(m.APIURL, "http://") {
 		scheme = "http"

@@ -250,7 +250,7 @@ func History(wal string, timeline int64) ([]instance.Ancestor, error) {
 
 // tool returns a command of PostgreSQL that prints English text and UTC times.
 func tool(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the programs are PostgreSQL's
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")
 	return cmd
 }

@@ -43,7 +43,7 @@ func Signal(dir string, sig syscall.Signal) error {
 // postmaster returns the process ID of the server. It checks the name of the process: after
 // the server was killed another program may have that ID.
 func postmaster(dir string) (int, error) {
-	raw, err := os.ReadFile(filepath.Join(dir, "postmaster.pid"))
+	raw, err := os.ReadFile(filepath.Join(dir, "postmaster.pid")) //nolint:gosec // the folder is the server's
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, ErrStopped
 	}
