@@ -110,19 +110,20 @@ func testServers(t *testing.T, g *gate) {
 	}
 }
 
-// testServersConfigMaps: with the token of a database's server a client can create only ConfigMaps
-// of that cluster, and none that a later database would adopt.
+// testServersConfigMaps: with the token of a database's server a client can create the leader lock of
+// that cluster alone, and none that a later database would adopt.
 func testServersConfigMaps(t *testing.T, g *gate) {
 	g.serve(t)
-	const refused = "a database's server creates ConfigMaps of its own cluster, without labels and annotations of Crossplane, and no others"
+	const refused = "a database's server creates the leader lock of its own cluster, without labels and annotations of Crossplane, and no other ConfigMap"
 	const adopted = "annotations: {storeplane.example.com/allow-adoption-by: DatabaseCluster/next}"
 	cases := map[string]struct {
 		reason, account, metadata, want string
 	}{
 		"Leader":      {reason: "Patroni creates it.", metadata: "name: own-postgresql-leader, labels: {storeplane.example.com/patroni: own-postgresql}, annotations: {leader: own-postgresql-0}"},
-		"Config":      {reason: "It creates again what was deleted by mistake.", metadata: "name: own-postgresql-config"},
-		"Failover":    {reason: "So it does with a switchover.", metadata: "name: own-postgresql-failover"},
-		"Sync":        {reason: "And with the synchronous standbys.", metadata: "name: own-postgresql-sync"},
+		"Config":      {reason: "What is composed is Crossplane's to create: a server that ends would create it again after its database was deleted, and the next of that name would be refused.", metadata: "name: own-postgresql-config", want: refused},
+		"Failover":    {reason: "So is the request of a switchover.", metadata: "name: own-postgresql-failover", want: refused},
+		"Sync":        {reason: "So are the synchronous standbys.", metadata: "name: own-postgresql-sync", want: refused},
+		"Status":      {reason: "So are the reports.", metadata: "name: own-postgresql-status", want: refused},
 		"Next":        {reason: "A later database would take what it reports for data.", metadata: "name: next-postgresql-status, " + adopted, want: refused},
 		"Composed":    {reason: "The labels of Crossplane do the same.", metadata: "name: next-postgresql-status, labels: {crossplane.io/composite: next}, annotations: {crossplane.io/composition-resource-name: instances}", want: refused},
 		"Free":        {reason: "Any other name is another program's.", metadata: "name: settings", want: refused},

@@ -63,7 +63,7 @@ func usesDatabaseToken(ctx context.Context, n notes) error {
 	// A later database would adopt this ConfigMap and read it as the report of a database with
 	// data.
 	const next = "{apiVersion: v1, kind: ConfigMap, metadata: {name: next-postgresql-status, namespace: ${NAMESPACE}, annotations: {storeplane.example.com/allow-adoption-by: DatabaseCluster/next}}}"
-	errs = append(errs, refused("make another database's report", create(ctx, as, next, metav1.DryRunAll), "a database's server creates ConfigMaps of its own cluster"))
+	errs = append(errs, refused("make another database's report", create(ctx, as, next, metav1.DryRunAll), "a database's server creates the leader lock of its own cluster"))
 	// A server's legitimate changes are accepted.
 	_, err = as.Patch(ctx, "Pod", tenantNamespace, "own-postgresql-0", harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"storeplane.example.com/role": "replica"}}}, metav1.DryRunAll)
 	return errors.Join(append(errs, err, patch("Pod", "own-postgresql-0"))...)
