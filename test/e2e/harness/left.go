@@ -66,10 +66,11 @@ func (c *Cluster) Left(ctx context.Context, namespace string) ([]string, error) 
 func (c *Cluster) AwaitLeft(ctx context.Context, namespace string, within time.Duration, stays []string) ([]string, error) {
 	var left []string
 	err := wait.For(func(ctx context.Context) (bool, error) {
-		var err error
-		if left, err = c.Left(ctx, namespace); err != nil {
+		now, err := c.Left(ctx, namespace)
+		if err != nil {
 			return false, err
 		}
+		left = now
 		return !slices.ContainsFunc(left, func(k string) bool { return !slices.Contains(stays, k) }), nil
 	}, wait.WithContext(ctx), wait.WithTimeout(within), wait.WithInterval(time.Second), wait.WithImmediate())
 	if err != nil {

@@ -51,18 +51,18 @@ func (d *database) hasUsers(ctx context.Context, n notes) error {
 }
 
 func (d *database) ownsReports(ctx context.Context, l harness.Login) error {
-	for statement, want := range map[string]string{
-		"SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = current_database()": reporting,
-		"SELECT extname FROM pg_extension WHERE extname = 'pg_trgm'":                         "pg_trgm",
-		"CREATE TABLE IF NOT EXISTS sales (id int PRIMARY KEY)":                              "",
-		"INSERT INTO sales VALUES (1) ON CONFLICT DO NOTHING":                                "",
+	for _, c := range []struct{ statement, want string }{
+		{"SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = current_database()", reporting},
+		{"SELECT extname FROM pg_extension WHERE extname = 'pg_trgm'", "pg_trgm"},
+		{"CREATE TABLE IF NOT EXISTS sales (id int PRIMARY KEY)", ""},
+		{"INSERT INTO sales VALUES (1) ON CONFLICT DO NOTHING", ""},
 	} {
-		have, err := d.client.SQL(ctx, l, statement)
+		have, err := d.client.SQL(ctx, l, c.statement)
 		if err != nil {
-			return fmt.Errorf("%s: %w", statement, err)
+			return fmt.Errorf("%s: %w", c.statement, err)
 		}
-		if have != want {
-			return fmt.Errorf("%s: %q, not %q", statement, have, want)
+		if have != c.want {
+			return fmt.Errorf("%s: %q, not %q", c.statement, have, c.want)
 		}
 	}
 	l.Settings = with(l.Settings, "dbname", "app")
