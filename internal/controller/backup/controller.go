@@ -16,13 +16,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/images"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // Setup adds the controller of Backups to a manager.
@@ -31,8 +34,10 @@ func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(s
 	recorder := event.NewAPIRecorder(mgr.GetEventRecorderFor(name)) //nolint:staticcheck // crossplane-runtime takes no other recorder.
 	witness := workload.NewWitness(time.Now)
 	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, own, getenv, witness, recorder, t.Backups)
-	r := kube.Reconciler(mgr, o, name, backupv1.BackupGroupVersionKind, t.Count(backupv1.BackupKind, c), recorder, poll, managed.WithCreationGracePeriod(kube.Lag))
+	r := kube.Reconciler(mgr, o, name, backupv1.BackupGroupVersionKind, t.Count(backupv1.BackupKind, c), recorder, poll(time.Now), managed.WithCreationGracePeriod(kube.Lag))
 	news := witness.Watch(kube.Named(backupv1.BackupLabel))
+	related := &related{client: mgr.GetClient()}
+	configs := handler.EnqueueRequestsFromMapFunc(related.toConfig)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
@@ -40,19 +45,69 @@ func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(s
 		Watches(&batchv1.Job{}, news).
 		Watches(&batchv1.CronJob{}, news).
 		Watches(&corev1.Pod{}, news).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(related.toSecret)).
+		Watches(&storeplanev1.ProviderConfig{}, configs).
+		Watches(&storeplanev1.ClusterProviderConfig{}, configs).
 		Complete(ratelimiter.NewReconciler(name, forget(mgr.GetClient(), t, r), o.GlobalRateLimiter))
 }
 
-// impatient is the longest poll interval of a Backup that is not ready: what it waits for may be a
-// Secret, which is not watched.
+// impatient is the longest poll interval of a Backup that is not ready: what it waits for may be an
+// object that is not watched.
 const impatient = 15 * time.Second
 
-// poll returns the poll interval, with jitter, so that not all Backups are polled at the same time.
-func poll(mg resource.Managed, interval time.Duration) time.Duration {
-	if mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue {
-		interval = min(interval, impatient)
+// calm is by what factor the poll interval of a Backup at rest is longer: the Secrets and
+// configurations that it refers to are watched, and its Jobs.
+const calm = 10
+
+// silent is after what time a DatabaseCluster counts as one that archives nothing, for example since it
+// is hibernated.
+const silent = time.Hour
+
+// poll returns a function that returns the poll interval, with jitter, so that not all Backups are
+// polled at the same time.
+func poll(now func() time.Time) managed.PollIntervalHook {
+	return func(mg resource.Managed, interval time.Duration) time.Duration {
+		b, ok := mg.(*backupv1.Backup)
+		switch {
+		case mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue:
+			interval = min(interval, impatient)
+		case ok && isAtRest(b):
+			interval = restsFor(b, interval, now())
+		}
+		return telemetry.Jitter(interval)
 	}
-	return telemetry.Jitter(interval)
+}
+
+// isAtRest reports whether nothing about a Backup that is ready depends on the time but what is due
+// by its schedules: it has no Job, and nothing has failed or is still to be verified.
+func isAtRest(b *backupv1.Backup) bool {
+	o := &b.Status.AtProvider
+	verified := b.GetCondition(TypeVerified)
+	return o.Job == "" && o.LastFailure == nil &&
+		b.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionTrue &&
+		b.GetCondition(backupv1.TypeEscrowed).Status != corev1.ConditionFalse &&
+		(verified.Status == corev1.ConditionTrue || verified.Reason == backupv1.ReasonDisabled)
+}
+
+// restsFor returns the poll interval of a Backup at rest. It ends interval after the next scheduled
+// backup, which is overdue then if it has not begun, and with method physical interval after the time up
+// to which the archive can be restored should have advanced.
+func restsFor(b *backupv1.Backup, interval time.Duration, now time.Time) time.Duration {
+	long := calm * interval
+	o := &b.Status.AtProvider
+	if next := o.NextScheduleTime; next != nil {
+		long = min(long, max(next.Sub(now), 0)+interval)
+	}
+	if b.Spec.ForProvider.Method != backupv1.Physical {
+		return long
+	}
+	if o.LastRecoverableTime == nil {
+		return interval
+	}
+	if due := instance.ArchiveStep + interval - now.Sub(o.LastRecoverableTime.Time); due > -silent {
+		long = min(long, max(due, interval))
+	}
+	return long
 }
 
 // forget removes the metrics of Backups that were deleted, and passes other requests to inner.
