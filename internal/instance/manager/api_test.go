@@ -33,6 +33,9 @@ type api struct {
 
 	// deleted holds the names of deleted pods, in order.
 	deleted []string
+
+	// reports holds the keys of each patch of the reports, sorted, in order.
+	reports [][]string
 }
 
 // kinds holds the API version and kind of each resource.
@@ -175,6 +178,9 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPatch:
 		patch := map[string]any{}
 		_ = json.Unmarshal(body, &patch)
+		if data, ok := patch["data"].(map[string]any); ok && path == "configmaps/"+setName+"-status" {
+			a.reports = append(a.reports, slices.Sorted(maps.Keys(data)))
+		}
 		o, _ = merged(o, patch).(map[string]any)
 		a.store(path, o)
 	case http.MethodDelete:

@@ -55,6 +55,9 @@ type Manager struct {
 	// their base URLs.
 	remote, sibling func(base string) *patroni.Client
 
+	// version is the report on this server that is left to the primary's next report, or nil.
+	version atomic.Pointer[instance.Member]
+
 	desired *kube.Watch[corev1.ConfigMap]
 	status  *kube.Watch[corev1.ConfigMap]
 	claim   *kube.Watch[corev1.PersistentVolumeClaim]
@@ -211,20 +214,27 @@ func (m *Manager) controllerUID() string {
 
 // publish writes a report and removes the obsolete ones, if that changes anything.
 func (m *Manager) publish(ctx context.Context, key string, report any, obsolete ...string) {
+	m.publishAll(ctx, key, map[string]any{key: report}, obsolete...)
+}
+
+// publishAll writes several reports at once, of which one is the reason.
+func (m *Manager) publishAll(ctx context.Context, reason string, reports map[string]any, obsolete ...string) {
 	cm := m.status.One()
-	data, err := json.Marshal(report)
-	if !m.note("write "+key, err) || cm == nil {
-		return
-	}
 	changes := map[string]*string{}
-	if text := string(data); cm.Data[key] != text {
-		changes[key] = &text
+	for key, report := range reports {
+		data, err := json.Marshal(report)
+		if !m.note("write "+key, err) || cm == nil {
+			return
+		}
+		if text := string(data); cm.Data[key] != text {
+			changes[key] = &text
+		}
 	}
 	for _, k := range obsolete {
 		changes[k] = nil
 	}
 	if len(changes) > 0 {
-		m.note("report "+key, m.kube.PatchData(ctx, m.statusName(), changes))
+		m.note("report "+reason, m.kube.PatchData(ctx, m.statusName(), changes))
 	}
 }
 

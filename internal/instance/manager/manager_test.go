@@ -210,6 +210,62 @@ func TestPrimary(t *testing.T) {
 	}
 }
 
+// TestFirstReport: of a new cluster's primary the version is reported together with the cluster, since
+// each report runs the function.
+func TestFirstReport(t *testing.T) {
+	a, config := installed(t)
+	key := instance.MemberKey(setName + "-0")
+	a.change("configmaps/"+setName+"-status", func(o map[string]any) {
+		o["data"] = map[string]any{key: `{"protocol":1,"capacity":"10Gi"}`}
+	})
+	s, at := newServers(t)
+	manage(t, setName+"-0", s, at, config)
+
+	eventually(t, "the version is reported", func() bool { return strings.Contains(a.report(key), "17.5") })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if diff := cmp.Diff([][]string{{instance.ClusterKey, key}}, a.reports); diff != "" {
+		t.Errorf("reports: -want, +got:\n%s", diff)
+	}
+}
+
+// TestLeavesVersion: when a server leaves its version to the primary's first report.
+func TestLeavesVersion(t *testing.T) {
+	now := time.Now()
+	primary := patroni.Status{Role: "primary", State: patroni.StateRunning}
+	last := instance.Member{Protocol: 1, Capacity: "10Gi"}
+	next := instance.Member{Protocol: 1, Capacity: "10Gi", Version: "17.5"}
+	cases := map[string]struct {
+		reason     string
+		status     *patroni.Status
+		last, next instance.Member
+		left       time.Time
+		want       bool
+	}{
+		"First":    {reason: "The first primary does.", status: &primary, last: last, next: next, want: true},
+		"Late":     {reason: "But not for long.", status: &primary, last: last, next: next, left: now.Add(-11 * time.Second)},
+		"Standby":  {reason: "A standby does not.", status: &patroni.Status{Role: patroni.RoleReplica, State: patroni.StateRunning}, last: last, next: next},
+		"Silent":   {reason: "Nor does one whose Patroni does not answer.", last: last, next: next},
+		"Unknown":  {reason: "There is nothing to leave.", status: &primary, last: last, next: last},
+		"Upgraded": {reason: "Another version is reported at once.", status: &primary, last: next, next: instance.Member{Protocol: 1, Capacity: "10Gi", Version: "17.6"}},
+		"More":     {reason: "So is all else.", status: &primary, last: last, next: instance.Member{Protocol: 1, Capacity: "10Gi", Version: "17.5", Restart: true}},
+		"Nothing":  {reason: "And the first report of a server.", status: &primary, next: next},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, config := installed(t)
+			m, err := New(configOf(t, setName+"-0", "http://127.0.0.1:1"), config, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &member{Manager: m, left: tc.left}
+			if got := b.leavesVersion(tc.status, tc.last, tc.next, now); got != tc.want {
+				t.Errorf("%s\nleavesVersion(): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
 func TestReplace(t *testing.T) {
 	a, config := installed(t)
 	s, at := newServers(t)

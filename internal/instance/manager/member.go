@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +47,10 @@ type member struct {
 
 	trouble string
 	since   time.Time
+
+	// left is since when the version is left to the primary's first report. It is zero while it is
+	// not.
+	left time.Time
 
 	// data is what the volume held before the server started, if that was read. kept is true
 	// if the volume is of an earlier cluster. held is why the server was not started at the
@@ -117,13 +122,35 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	b.grow(ctx, &next)
 	b.metrics.certificate("tls", b.TLSDir)
 	b.metrics.certificate("control", b.ControlDir)
-	if known {
+	switch {
+	case !known:
+	case b.leavesVersion(status, last, next, time.Now()):
+		b.version.Store(&next)
+		return pause
+	default:
+		b.version.Store(nil)
 		b.publish(ctx, instance.MemberKey(b.Pod), next)
 	}
 	if !b.owned.Load() {
 		return b.heldPeriod()
 	}
 	return memberPeriod
+}
+
+// leavesVersion reports whether the report on this server is left to the primary's first report, which
+// follows within settleWithin: each report runs the function. It is if the server is the cluster's
+// first primary, and nothing but its version is new.
+func (b *member) leavesVersion(status *patroni.Status, last, next instance.Member, now time.Time) bool {
+	rest := next
+	rest.Version = last.Version
+	if status == nil || !status.Primary() || b.ran() || last.Version != "" || next.Version == "" || !reflect.DeepEqual(rest, last) {
+		b.left = time.Time{}
+		return false
+	}
+	if b.left.IsZero() {
+		b.left = now
+	}
+	return now.Sub(b.left) < 2*settleWithin
 }
 
 // heldPeriod returns how often a server that is held checks whether it may start. What it

@@ -107,7 +107,11 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	p.decide(desired)
 	next := p.report(view, step, before, p.named(desired, before.Began))
 	p.metrics.cluster(&next, next.Applied == instance.Digest(raw))
-	p.publish(ctx, instance.ClusterKey, next, p.obsolete(view)...)
+	reports := map[string]any{instance.ClusterKey: next}
+	if own := p.version.Swap(nil); own != nil {
+		reports[instance.MemberKey(p.Pod)] = own
+	}
+	p.publishAll(ctx, instance.ClusterKey, reports, p.obsolete(view)...)
 	p.tell(ctx, before, next)
 	p.remind(ctx, view)
 	p.gather(ctx, view)
