@@ -8,6 +8,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/instance"
@@ -131,17 +132,31 @@ func TestPodFailure(t *testing.T) {
 }
 
 // TestPodFailureWaits: pods that start change all the time, so the function does not request them
-// in the first seconds.
+// in the first seconds, and for longer where the first one's manager shows that its pod runs.
 func TestPodFailureWaits(t *testing.T) {
-	for age, want := range map[time.Duration]bool{2 * time.Second: false, 9 * time.Second: true} {
+	for name, tc := range map[string]struct {
+		age    time.Duration
+		report string
+		want   bool
+	}{
+		"New":           {age: 2 * time.Second},
+		"Late":          {age: 9 * time.Second, want: true},
+		"Reported":      {age: 9 * time.Second, report: "{orders-postgresql-0.json: '{}'}"},
+		"ReportedLate":  {age: 21 * time.Second, report: "{orders-postgresql-0.json: '{}'}", want: true},
+		"PrimaryIsGone": {age: 9 * time.Second, report: `{orders-postgresql-0.json: '{}', cluster.json: '{"primary":"orders-postgresql-0"}'}`, want: true},
+	} {
 		c := simulate(t, functionstest.Production)
 		c.Reconcile()
 		c.Reconcile()
 		c.SetStatus("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}")
+		if tc.report != "" {
+			c.Observed["instances"].Fields["data"] = structpb.NewStructValue(functionstest.Parse(t, tc.report))
+		}
+		age, want := tc.age, tc.want
 		conditions := functionstest.Parse(t, `conditions: [{type: Ready, status: "False", lastTransitionTime: "`+time.Now().Add(-age).UTC().Format(time.RFC3339)+`"}]`)
 		functionstest.Fields(c.Claim, "status")["conditions"] = functionstest.Get(conditions, "conditions")
 		if got := c.Run().GetRequirements().GetResources()["pods"] != nil; got != want {
-			t.Errorf("not ready for %v: pods are asked for: want %t, got %t", age, want, got)
+			t.Errorf("%s: not ready for %v: pods are asked for: want %t, got %t", name, age, want, got)
 		}
 	}
 }

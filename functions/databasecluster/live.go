@@ -149,24 +149,33 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 	}
 	// While one server is ready its instance manager reports on the others. Pods that run are not
 	// requested, since Patroni writes to them all the time.
-	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 && !isStarting(c) {
+	if l.exists && l.set.Spec.Replicas > 0 && l.set.Status.ReadyReplicas == 0 && !isStarting(c, len(l.members) > 0 && l.cluster.Primary == "") {
 		pods, _ := c.Require("pods", podsOf(s, t))
 		l.podFailure = health.FailureOf(pods)
 	}
 	return l, nil
 }
 
-// startGrace is how long the first server may take before its pods are requested.
-const startGrace = 8 * time.Second
+// startGrace is how long the first server may take before its pods are requested, and runGrace where
+// its instance manager has reported and there has been no primary yet: its pod has been scheduled then,
+// and runs.
+const (
+	startGrace = 8 * time.Second
+	runGrace   = 20 * time.Second
+)
 
-// isStarting reports whether the first server is within its startGrace, in which its pods change
-// all the time. If the claim's status reports a pod failure they are requested at once.
-func isStarting(c *compose.Claim) bool {
+// isStarting reports whether the first server is within its grace, in which its pods change all the
+// time. If the claim's status reports a pod failure they are requested at once.
+func isStarting(c *compose.Claim, reported bool) bool {
+	grace := startGrace
+	if reported {
+		grace = runGrace
+	}
 	age, known := c.NotReadyFor()
-	if !known || age >= startGrace || c.PodFailure() != "" {
+	if !known || age >= grace || c.PodFailure() != "" {
 		return false
 	}
-	c.RequeueWithin(startGrace - age + time.Second)
+	c.RequeueWithin(grace - age + time.Second)
 	return true
 }
 
