@@ -71,7 +71,7 @@ func TestRespond(t *testing.T) {
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_FALSE},
 				conditions: []*fnv1.Condition{accepted, pruned, notStalled},
 				status:     map[string]any{"phase": "Pending", "message": "Waiting for db (" + missing + ")"},
-				ttl:        initialTTL,
+				ttl:        startTTL,
 			},
 		},
 		"AllHealthy": {
@@ -139,7 +139,7 @@ func TestRespond(t *testing.T) {
 					condition("CacheReady", yes, "Disabled", "Not part of this claim"),
 				},
 				status: map[string]any{"phase": "Deploying", "message": "Waiting for db (" + unready + ")"},
-				ttl:    initialTTL,
+				ttl:    startTTL,
 			},
 		},
 		"NothingDeclared": {
@@ -177,7 +177,10 @@ func TestRespond(t *testing.T) {
 // TestRespondTTL: after what time Crossplane calls again if nothing changes. The platform promises
 // these numbers, so they are spelled out.
 func TestRespondTTL(t *testing.T) {
-	const soon = 5 * time.Second
+	const (
+		soon  = 5 * time.Second
+		start = 10 * time.Second
+	)
 	later := settledTTL + spread("", settledSpread)
 	db := Component{Name: "db", Object: deployment("db", "db:1")}
 	settled := map[string]*structpb.Struct{"db": madeHealthy(observe(db))}
@@ -197,9 +200,9 @@ func TestRespondTTL(t *testing.T) {
 		observed map[string]*structpb.Struct
 		want     time.Duration
 	}{
-		"NothingExists":        {reason: "What starts is looked at soon: its events may be dropped.", want: soon},
-		"Starts":               {reason: "So is what is under way.", observed: map[string]*structpb.Struct{"db": observe(db)}, want: soon},
-		"Failed":               {reason: "And what failed.", observed: map[string]*structpb.Struct{"db": broken(observe(db))}, want: soon},
+		"NothingExists":        {reason: "What starts is looked at soon: its events may be dropped.", want: start},
+		"Starts":               {reason: "So is what is under way.", observed: map[string]*structpb.Struct{"db": observe(db)}, want: start},
+		"Failed":               {reason: "And what failed.", observed: map[string]*structpb.Struct{"db": broken(observe(db))}, want: start},
 		"Settled":              {reason: "What has settled is looked at now and then.", status: conditions(), observed: settled, want: later},
 		"NotTold":              {reason: "What has settled and does not say so yet is called ready as soon as it does.", observed: settled, want: time.Second},
 		"SettledNoResponsive":  {reason: "Other conditions say nothing of its events.", status: conditions(ready), observed: settled, want: later},
@@ -326,8 +329,8 @@ func TestRefuse(t *testing.T) {
 				if diff := cmp.Diff(tc.want.conditions, rsp.GetConditions(), protocmp.Transform()); diff != "" {
 					t.Errorf("%s\n%s() conditions: -want, +got:\n%s", tc.reason, how, diff)
 				}
-				if got := rsp.GetMeta().GetTtl().AsDuration(); got != initialTTL {
-					t.Errorf("%s\n%s() TTL: want %v, got %v", tc.reason, how, initialTTL, got)
+				if got := rsp.GetMeta().GetTtl().AsDuration(); got != startTTL {
+					t.Errorf("%s\n%s() TTL: want %v, got %v", tc.reason, how, startTTL, got)
 				}
 				if got := rsp.GetDesired().GetComposite().GetReady(); got != tc.want.ready {
 					t.Errorf("%s\n%s() ready: want %v, got %v", tc.reason, how, tc.want.ready, got)
@@ -428,7 +431,7 @@ func TestRefuseWithoutClaim(t *testing.T) {
 			if got := rsp.GetResults()[0].GetMessage(); got != "cannot compose" {
 				t.Errorf("want the error as result, got %q", got)
 			}
-			if diff := cmp.Diff(durationpb.New(initialTTL), rsp.GetMeta().GetTtl(), protocmp.Transform()); diff != "" {
+			if diff := cmp.Diff(durationpb.New(startTTL), rsp.GetMeta().GetTtl(), protocmp.Transform()); diff != "" {
 				t.Errorf("It is tried again soon: -want, +got:\n%s", diff)
 			}
 		})

@@ -4,11 +4,13 @@ import "time"
 
 // Times to live of responses, after which Crossplane composes a claim again although nothing in the
 // cluster has changed. Crossplane watches for changes, but its circuit breaker drops events of a
-// claim whose objects change often. So a claim that has not settled, or whose breaker is open, is
-// composed again after initialTTL at first, and less often the longer that lasts. Crossplane adds a
-// jitter of a tenth.
+// claim whose objects change often. So a claim whose breaker is open is composed again after
+// initialTTL at first, one that has not settled after startTTL, and both less often the longer that
+// lasts. Crossplane adds a jitter of a tenth. An event begins the time anew, so that a claim is not
+// composed for the time alone while its objects change.
 const (
 	initialTTL   = 5 * time.Second
+	startTTL     = 10 * time.Second
 	unsettledTTL = time.Minute
 	openTTL      = 10 * time.Second // An open breaker lets one event pass every 30 seconds.
 
@@ -46,16 +48,16 @@ func (c *Claim) RequeueWithin(after time.Duration) {
 func (c *Claim) ttlOf(settled bool, interval time.Duration) time.Duration {
 	if open, known := c.circuitOpenFor(); known {
 		if left := circuitCooldown - open; left > 0 {
-			return min(grown(open, openTTL), max(left, time.Second))
+			return min(grown(open, initialTTL, openTTL), max(left, time.Second))
 		}
-		return grown(open, unsettledTTL)
+		return grown(open, initialTTL, unsettledTTL)
 	}
 	switch {
 	case !c.isWatched():
 		return initialTTL
 	case !settled:
 		age, _ := c.NotReadyFor()
-		return grown(age, unsettledTTL)
+		return grown(age, startTTL, unsettledTTL)
 	case interval > 0:
 		return interval
 	default:
@@ -63,8 +65,8 @@ func (c *Claim) ttlOf(settled bool, interval time.Duration) time.Duration {
 	}
 }
 
-// grown returns the time to live in a state that has lasted for age: between initialTTL and most.
-func grown(age, most time.Duration) time.Duration { return min(max(age/growth, initialTTL), most) }
+// grown returns the time to live in a state that has lasted for age: between least and most.
+func grown(age, least, most time.Duration) time.Duration { return min(max(age/growth, least), most) }
 
 // spread returns an offset within a time, in whole seconds, that is always the same for a claim.
 func spread(uid string, within time.Duration) time.Duration {
