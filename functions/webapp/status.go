@@ -111,7 +111,9 @@ func observeDeployment(c *compose.Claim, component string) (liveDeployment, bool
 	}
 	l.exists = ok
 	l.scaledByOther = c.OwnedByOther(component, "f:spec", "f:replicas")
-	if ok && (l.Spec.Replicas == nil || *l.Spec.Replicas > 0) {
+	// A paused Deployment without pods gets none.
+	isHeld := l.Spec.Paused && l.Status.Replicas == 0
+	if ok && !isHeld && (l.Spec.Replicas == nil || *l.Spec.Replicas > 0) {
 		l.waits = build.AwaitDeployment(c, component, &l.Status, progressGrace, (*podfailure.Failure).Lift)
 	}
 	return l, ok, nil

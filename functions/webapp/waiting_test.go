@@ -52,6 +52,11 @@ func TestWaiting(t *testing.T) {
 			status: map[string]string{"web": `{observedGeneration: 2, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: [{type: Progressing, status: "True", lastUpdateTime: "` + time.Now().UTC().Format(time.RFC3339) + `"}]}`},
 			pods:   []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (Not all pods are ready)", passes: true,
 		},
+		"Resumed": {
+			reason: "Nor is one that was paused until a moment ago.",
+			status: map[string]string{"web": `{observedGeneration: 2, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: [{type: Progressing, status: Unknown, reason: DeploymentResumed, lastUpdateTime: "` + time.Now().UTC().Format(time.RFC3339) + `"}]}`},
+			pods:   []string{pod("shop-web-1", "web", image)}, want: "Waiting for web (Not all pods are ready)", passes: true,
+		},
 		"GotOn": {
 			reason: "One that has not for a while is.",
 			status: map[string]string{"web": `{observedGeneration: 2, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1, conditions: [{type: Progressing, status: "True", lastUpdateTime: "` + time.Now().Add(-5*time.Second).UTC().Format(time.RFC3339) + `"}]}`},
@@ -110,6 +115,35 @@ func TestWaiting(t *testing.T) {
 			failure := functionstest.Get(c.Claim, "status", "podFailure").GetStringValue()
 			if lasting := failure != "" && strings.Contains(tc.want, failure); lasting == tc.passes || failure != "" && !lasting {
 				t.Errorf("%s\nit passes by itself: %t, got podFailure %q", tc.reason, tc.passes, failure)
+			}
+		})
+	}
+}
+
+// TestWaitingAtFirst: the pods of a Deployment are not requested while it is paused, nor before its
+// controller has seen it: Crossplane watches what is requested.
+func TestWaitingAtFirst(t *testing.T) {
+	const paused = `{observedGeneration: 1, unavailableReplicas: 1, conditions: [{type: Progressing, status: Unknown, reason: DeploymentPaused, lastUpdateTime: "2020-01-01T00:00:00Z"}]}`
+	cases := map[string]struct {
+		reason, spec, status string
+		age                  time.Duration
+		want                 bool
+	}{
+		"Paused":     {reason: "It waits for the migration.", spec: "{image: a, migration: {args: [m]}}", status: paused, age: time.Minute},
+		"Unseen":     {reason: "It was created a moment ago.", spec: "{image: a}", status: "{}", age: time.Second},
+		"UnseenLong": {reason: "Nothing has happened since.", spec: "{image: a}", status: "{}", age: time.Minute, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := simulate(t, tc.spec)
+			for range 3 {
+				c.Reconcile()
+			}
+			c.SetStatus("web", tc.status)
+			conditions := functionstest.Parse(t, `conditions: [{type: Ready, status: "False", lastTransitionTime: "`+time.Now().Add(-tc.age).UTC().Format(time.RFC3339)+`"}]`)
+			functionstest.Fields(c.Claim, "status")["conditions"] = functionstest.Get(conditions, "conditions")
+			if got := c.Run().GetRequirements().GetResources()["pods-web"] != nil; got != tc.want {
+				t.Errorf("%s\npods are requested: want %t, got %t", tc.reason, tc.want, got)
 			}
 		})
 	}

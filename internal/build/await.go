@@ -45,9 +45,13 @@ func AwaitDeployment(c *compose.Claim, name string, status *k8sappsv1.Deployment
 // has exceeded its deadline, since such a rollout makes no progress.
 func graceLeft(c *compose.Claim, status *k8sappsv1.DeploymentStatus, grace time.Duration) time.Duration {
 	for _, cond := range status.Conditions {
-		if cond.Type == k8sappsv1.DeploymentProgressing && cond.Status == corev1.ConditionTrue && !c.Now().IsZero() {
+		// It is Unknown while the Deployment is paused, and right after it was resumed.
+		if cond.Type == k8sappsv1.DeploymentProgressing && cond.Status != corev1.ConditionFalse && !c.Now().IsZero() {
 			return grace - c.Now().Sub(cond.LastUpdateTime.Time)
 		}
+	}
+	if age, known := c.NotReadyFor(); known && len(status.Conditions) == 0 {
+		return grace - age // Its controller has not seen it yet.
 	}
 	return 0
 }
