@@ -5,7 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/internal/converge"
@@ -151,7 +153,10 @@ func (c *Cluster) startPod(workload Key, starts time.Duration) {
 			Set(pod, "Pod", "kind")
 			Set(pod, podOf(workload).Name, "metadata", "name")
 			Set(pod, "team", "metadata", "namespace")
-			Fields(pod, "metadata")["labels"] = labels
+			Fields(pod, "metadata")["labels"] = structpb.NewStructValue(proto.CloneOf(labels.GetStructValue()))
+			if workload.Kind == "Job" {
+				Set(pod, workload.Name, "metadata", "labels", batchv1.JobNameLabel)
+			}
 			return pod
 		})
 	})
@@ -203,12 +208,16 @@ func (c *Cluster) reportCluster(set Key) {
 // runJob does what the Job controller does for a Job whose pod completes.
 func (c *Cluster) runJob(k Key) {
 	succeeded := [3]string{"SuccessCriteriaMet", "True", "CompletionsReached"}
+	c.startPod(k, 1500*time.Millisecond)
+	c.after(migrationTakes-1100*time.Millisecond, func() {
+		c.update(podOf(k), func(o *structpb.Struct) { Set(o, "Succeeded", "status", "phase") })
+	})
 	c.play(k, nil,
 		step{20 * time.Millisecond, map[string]any{"startTime": c.time()}},
 		step{50 * time.Millisecond, map[string]any{"active": 1, "ready": 0}},
 		step{1500 * time.Millisecond, map[string]any{"ready": 1}},
-		step{migrationTakes - 1100*time.Millisecond, map[string]any{"active": 1, "ready": 0, "terminating": 1}},
-		step{migrationTakes - 100*time.Millisecond, map[string]any{"active": nil, "terminating": 0, "succeeded": 1, "conditions": c.conditions(succeeded)}},
+		step{migrationTakes - 1100*time.Millisecond, map[string]any{"active": nil, "ready": 0, "uncountedTerminatedPods": map[string]any{"succeeded": []any{"uid"}}}},
+		step{migrationTakes - 100*time.Millisecond, map[string]any{"uncountedTerminatedPods": map[string]any{}, "succeeded": 1, "conditions": c.conditions(succeeded)}},
 		step{migrationTakes, map[string]any{"completionTime": c.time(), "conditions": c.conditions(succeeded, [3]string{"Complete", "True", "CompletionsReached"})}})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	batchv1 "k8s.io/api/batch/v1"
@@ -91,15 +92,25 @@ func (a *app) migrationHealth(job *structpb.Struct) health.Status {
 	return s
 }
 
+// migrationGrace is how long a migration's Job may take to start until its pods are requested.
+const migrationGrace = 6 * time.Second
+
 // migrationWaitsFor returns what keeps the pods of a migration's Job from running, or why they
-// failed. The pods are requested only while there is something to report.
+// failed. The pods are requested only while there is something to report, and not while the first one
+// starts: Crossplane watches what is requested, and it causes half a dozen events.
 func migrationWaitsFor(c *compose.Claim, name string) (health.Wait, error) {
 	job := batchv1.Job{}
 	if ok, err := c.ReadObserved(name, &job); !ok || err != nil {
 		return health.Wait{}, err
 	}
 	running := job.Status.Ready != nil && *job.Status.Ready > 0
-	if job.Status.Succeeded > 0 || running && job.Status.Failed == 0 {
+	counting := job.Status.UncountedTerminatedPods != nil && len(job.Status.UncountedTerminatedPods.Succeeded) > 0
+	if job.Status.Succeeded > 0 || (running || counting) && job.Status.Failed == 0 {
+		return health.Wait{}, nil
+	}
+	left := migrationGrace - c.Now().Sub(job.CreationTimestamp.Time)
+	if left > 0 && job.Status.Failed == 0 && c.PodFailure() == "" && !c.Now().IsZero() {
+		c.RequeueWithin(left + 500*time.Millisecond)
 		return health.Wait{}, nil
 	}
 	return build.AwaitPods(c, migration, map[string]string{batchv1.JobNameLabel: build.ScopeOf(c).Name(name)}, (*podfailure.Failure).Lift), nil

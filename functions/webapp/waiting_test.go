@@ -148,3 +148,32 @@ func TestWaitingAtFirst(t *testing.T) {
 		})
 	}
 }
+
+// TestMigrationPods: when the pods of a migration are requested.
+func TestMigrationPods(t *testing.T) {
+	cases := map[string]struct {
+		reason, status string
+		age            time.Duration
+		want           bool
+	}{
+		"Starts":  {reason: "Its pod is about to run.", status: "{active: 1, ready: 0}", age: 2 * time.Second},
+		"Late":    {reason: "It should run.", status: "{active: 1, ready: 0}", age: 7 * time.Second, want: true},
+		"Runs":    {reason: "It does.", status: "{active: 1, ready: 1}", age: time.Hour},
+		"Failed":  {reason: "A pod has failed.", status: "{active: 1, ready: 0, failed: 1}", age: 2 * time.Second, want: true},
+		"Counted": {reason: "It has ended well, and is about to be counted.", status: "{ready: 0, uncountedTerminatedPods: {succeeded: [a]}}", age: time.Hour},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := simulate(t, "{image: a, migration: {args: [m]}}")
+			for range 3 {
+				c.Reconcile()
+			}
+			job := migrationOf("a", "m")
+			c.SetStatus(job, tc.status)
+			functionstest.Set(c.Observed[job], time.Now().Add(-tc.age).UTC().Format(time.RFC3339), "metadata", "creationTimestamp")
+			if got := c.Run().GetRequirements().GetResources()["pods-migration"] != nil; got != tc.want {
+				t.Errorf("%s\npods are requested: want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
