@@ -56,8 +56,8 @@ func TestLeaseIsFollowed(t *testing.T) {
 	}
 }
 
-// TestTold: each reason is logged once.
-func TestTold(t *testing.T) {
+// TestLogged: each reason is logged once.
+func TestLogged(t *testing.T) {
 	away, young := errors.New("cannot serve: the cache is not in sync"), errors.New("cannot serve: there is no kind Backup yet")
 	answers := []error{away, away, young, nil, nil, away}
 	log := &memory{}

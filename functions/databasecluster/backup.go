@@ -282,11 +282,11 @@ func (d *cluster) backupFiles() (map[string]string, error) {
 	if !d.backup.enabled {
 		return map[string]string{}, nil
 	}
-	told, err := json.Marshal(d.desiredBackup())
+	encoded, err := json.Marshal(d.desiredBackup())
 	if err != nil {
 		return nil, fmt.Errorf("cannot write where backups are: %w", err)
 	}
-	out := map[string]string{instance.BackupFile: string(told) + "\n"}
+	out := map[string]string{instance.BackupFile: string(encoded) + "\n"}
 	if out[pgbackrest.FileConfig], err = d.repositoryOf().ServerConfig(); err != nil {
 		return nil, err
 	}

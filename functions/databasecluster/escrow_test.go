@@ -49,8 +49,8 @@ const inStore = "{size: 1, version: '17', backup: {enabled: true}}"
 func encryptedBy(t *testing.T, c *crossplane) string {
 	t.Helper()
 	name := functionstest.Get(c.Observed["backup"], "spec", "forProvider", "encryption", "secretRef", "name").GetStringValue()
-	told := instance.Backup{}
-	if err := json.Unmarshal([]byte(functionstest.Get(c.Observed["config"], "data", instance.BackupFile).GetStringValue()), &told); err != nil {
+	desired := instance.Backup{}
+	if err := json.Unmarshal([]byte(functionstest.Get(c.Observed["config"], "data", instance.BackupFile).GetStringValue()), &desired); err != nil {
 		t.Fatal(err)
 	}
 	mounted := ""
@@ -59,8 +59,8 @@ func encryptedBy(t *testing.T, c *crossplane) string {
 			mounted = v.Secret.SecretName
 		}
 	}
-	if told.Encrypted != (name != "") || mounted != name {
-		t.Errorf("The Backup names Secret %q, the servers mount %q, and are told encrypted: %t", name, mounted, told.Encrypted)
+	if desired.Encrypted != (name != "") || mounted != name {
+		t.Errorf("The Backup names Secret %q, the servers mount %q, and are told encrypted: %t", name, mounted, desired.Encrypted)
 	}
 	return name
 }

@@ -293,8 +293,8 @@ func (l *live) storage() (resource.Quantity, bool) {
 	for _, t := range l.set.Spec.VolumeClaimTemplates {
 		have = t.Spec.Resources.Requests[corev1.ResourceStorage]
 	}
-	if told, err := resource.ParseQuantity(l.desired.Storage); err == nil && told.Cmp(have) > 0 {
-		have = told
+	if desired, err := resource.ParseQuantity(l.desired.Storage); err == nil && desired.Cmp(have) > 0 {
+		have = desired
 	}
 	return have, len(l.set.Spec.VolumeClaimTemplates) > 0
 }

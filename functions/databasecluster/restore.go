@@ -121,11 +121,11 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	if from.Time != nil {
 		o.restore.Time = new(from.Time.UTC())
 	}
-	told, err := json.Marshal(o.restore)
+	encoded, err := json.Marshal(o.restore)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write what to restore: %w", err)
 	}
-	o.values[instance.RestoreFile] = string(told) + "\n"
+	o.values[instance.RestoreFile] = string(encoded) + "\n"
 	return o, nil
 }
 

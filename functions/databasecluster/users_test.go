@@ -81,9 +81,9 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestTold: the instance managers are to create these users and databases, with this size and
+// TestDesired: the instance managers are to create these users and databases, with this size and
 // storage.
-func TestTold(t *testing.T) {
+func TestDesired(t *testing.T) {
 	app := instance.Database{Name: "app", Owner: "app"}
 	cases := map[string]struct {
 		reason string

@@ -213,7 +213,7 @@ func TestAutoscaledHealth(t *testing.T) {
 	c.SetStatus("web", "{observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, conditions: "+up+"}")
 	c.Reconcile()
 	if c.Phase() != "Degraded" {
-		t.Errorf("Without autoscaling a pod that is missing is trouble: got %s", c.Phase())
+		t.Errorf("Without autoscaling a pod that is missing is a problem: got %s", c.Phase())
 	}
 }
 

@@ -124,12 +124,12 @@ func RouteHealth(observed *structpb.Struct) health.Status {
 		if p.ParentRef.in(r.Metadata.Namespace) != ours {
 			continue
 		}
-		accepted, trouble := routeVerdict(p.Conditions, r.Metadata.Generation)
+		accepted, problem := routeVerdict(p.Conditions, r.Metadata.Generation)
 		switch {
-		case trouble == "" && accepted:
+		case problem == "" && accepted:
 			return health.Status{State: health.Healthy}
-		case trouble != "" && !isExplained:
-			out.Message, isExplained = trouble, true
+		case problem != "" && !isExplained:
+			out.Message, isExplained = problem, true
 		}
 	}
 	return out
@@ -137,17 +137,17 @@ func RouteHealth(observed *structpb.Struct) health.Status {
 
 // routeVerdict returns whether a controller has accepted this generation of a route, and what is
 // wrong with it.
-func routeVerdict(conditions []routeCondition, generation int64) (accepted bool, trouble string) {
+func routeVerdict(conditions []routeCondition, generation int64) (accepted bool, problem string) {
 	for _, c := range conditions {
 		switch {
 		case c.ObservedGeneration < generation:
 		case c.Status == string(metav1.ConditionFalse) && c.Type == string(gatewayv1.RouteConditionAccepted):
 			return false, "The Gateway does not take the route (" + c.Reason + "): see its HTTPRoute"
 		case c.Status == string(metav1.ConditionFalse) && c.Type == string(gatewayv1.RouteConditionResolvedRefs):
-			trouble = "The Gateway finds no Service behind the route (" + c.Reason + "): see its HTTPRoute"
+			problem = "The Gateway finds no Service behind the route (" + c.Reason + "): see its HTTPRoute"
 		case c.Status == string(metav1.ConditionTrue) && c.Type == string(gatewayv1.RouteConditionAccepted):
 			accepted = true
 		}
 	}
-	return accepted, trouble
+	return accepted, problem
 }

@@ -274,14 +274,14 @@ func TestPropertyReports(t *testing.T) {
 			}
 		}
 		word := fnv1.Ready_READY_FALSE
-		told := claim.status("phase").GetStringValue() == string(Running) && claim.status("readyGeneration").GetNumberValue() == float64(claim.Generation()) &&
+		reported := claim.status("phase").GetStringValue() == string(Running) && claim.status("readyGeneration").GetNumberValue() == float64(claim.Generation()) &&
 			claim.status("observedGeneration").GetNumberValue() == desiredStatus(rsp)["observedGeneration"].GetNumberValue()
 		// A claim that is Ready already stays so.
-		if ready && (told || claim.isReady()) {
+		if ready && (reported || claim.isReady()) {
 			word = fnv1.Ready_READY_UNSPECIFIED
 		}
 		if got := rsp.GetDesired().GetComposite().GetReady(); got != word {
-			t.Fatalf("ready %t, told %t: want %v of the claim, got %v", ready, told, word, got)
+			t.Fatalf("ready %t, reported %t: want %v of the claim, got %v", ready, reported, word, got)
 		}
 		if derived != ready {
 			t.Fatalf("Crossplane calls the claim ready: %t; every declared component is healthy: %t", derived, ready)

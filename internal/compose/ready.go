@@ -25,15 +25,16 @@ import (
 // Ready is only ever set to False, never to True: objects of another function of the pipeline count
 // too.
 func settle(rsp *fnv1.RunFunctionResponse, c *Claim, o Outcome) bool {
-	told := isTold(rsp, c)
-	if !o.Ready || !told && !c.isReady() {
+	reported := statusReported(rsp, c)
+	if !o.Ready || !reported && !c.isReady() {
 		rsp.Desired.Composite.Ready = fnv1.Ready_READY_FALSE
 	}
-	return o.Ready && told
+	return o.Ready && reported
 }
 
-// isTold reports whether the claim's observed status already has the health that it is to report.
-func isTold(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
+// statusReported reports whether the claim's observed status already has the health that it is to
+// report.
+func statusReported(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
 	desired := desiredStatus(rsp)
 	for _, f := range []string{"readyGeneration", "observedGeneration"} {
 		if desired[f].GetNumberValue() != c.status(f).GetNumberValue() {

@@ -54,7 +54,7 @@ func TestRespond(t *testing.T) {
 		ttl        time.Duration
 	}
 	const denied = fnv1.Ready_READY_FALSE
-	told := map[string]any{"phase": "Running", "readyGeneration": 1}
+	reportedStatus := map[string]any{"phase": "Running", "readyGeneration": 1}
 	cases := map[string]struct {
 		reason   string
 		plan     *Plan
@@ -103,7 +103,7 @@ func TestRespond(t *testing.T) {
 		"AllReady": {
 			reason:   "When the status says that all is healthy nothing overrides what Crossplane derives.",
 			plan:     &Plan{Components: []Component{db, web}},
-			status:   told,
+			status:   reportedStatus,
 			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "web": madeHealthy(observe(web))},
 			want: want{
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "web": fnv1.Ready_READY_TRUE},
@@ -115,7 +115,7 @@ func TestRespond(t *testing.T) {
 		"Kept": {
 			reason:   "What is kept is nobody's to wait for, and a condition names it.",
 			plan:     &Plan{Components: []Component{db}},
-			status:   told,
+			status:   reportedStatus,
 			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "old": holding(stored(applied(t, configMap("old", ""))))},
 			want: want{
 				resources:  map[string]fnv1.Ready{"db": fnv1.Ready_READY_TRUE, "old": fnv1.Ready_READY_TRUE},
@@ -145,7 +145,7 @@ func TestRespond(t *testing.T) {
 		"NothingDeclared": {
 			reason:   "A claim that declares nothing is ready.",
 			plan:     &Plan{},
-			status:   told,
+			status:   reportedStatus,
 			observed: map[string]*structpb.Struct{},
 			want:     want{conditions: []*fnv1.Condition{accepted, pruned, notStalled}, status: map[string]any{"phase": "Running", "readyGeneration": 1}, ttl: settledTTL + spread("", settledSpread)},
 		},

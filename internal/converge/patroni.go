@@ -23,11 +23,11 @@ func RunInstances(composed []*unstructured.Unstructured) {
 	}
 	for _, set := range composed {
 		scope, _, _ := unstructured.NestedString(set.Object, "spec", "template", "metadata", "labels", patroniLabel)
-		told, status := objects["ConfigMap/"+scope], objects["ConfigMap/"+scope+"-status"]
-		if set.GetKind() != "StatefulSet" || told == nil || status == nil || replicas(set) == 0 {
+		config, status := objects["ConfigMap/"+scope], objects["ConfigMap/"+scope+"-status"]
+		if set.GetKind() != "StatefulSet" || config == nil || status == nil || replicas(set) == 0 {
 			continue
 		}
-		text, _, _ := unstructured.NestedString(told.Object, "data", instance.DesiredKey)
+		text, _, _ := unstructured.NestedString(config.Object, "data", instance.DesiredKey)
 		var desired instance.Desired
 		if json.Unmarshal([]byte(text), &desired) != nil {
 			continue

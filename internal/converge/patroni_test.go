@@ -19,7 +19,7 @@ const (
 	reported    = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"db-postgresql-status"}}`
 )
 
-func toldOf(t *testing.T, text string) string {
+func desiredOf(t *testing.T, text string) string {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "db-postgresql"}, "data": map[string]any{instance.DesiredKey: text}})
 	if err != nil {
@@ -44,14 +44,14 @@ func TestRunInstances(t *testing.T) {
 		composed []*unstructured.Unstructured
 		want     map[string]string
 	}{
-		"All":          {reason: "All that is desired is brought about and reported.", composed: []*unstructured.Unstructured{claim(servers), claim(toldOf(t, desire)), claim(credentials), claim(reported)}, want: all},
-		"AnyOrder":     {reason: "In whichever order objects come.", composed: []*unstructured.Unstructured{claim(reported), claim(credentials), claim(toldOf(t, desire)), claim(servers)}, want: all},
-		"NoServers":    {reason: "Without servers nobody reports.", composed: []*unstructured.Unstructured{claim(toldOf(t, desire)), claim(credentials), claim(reported)}},
-		"Asleep":       {reason: "Nor while they sleep.", composed: []*unstructured.Unstructured{asleep, claim(toldOf(t, desire)), claim(credentials), claim(reported)}},
-		"Stranger":     {reason: "Another StatefulSet has no managers.", composed: []*unstructured.Unstructured{stranger, claim(toldOf(t, desire)), claim(reported)}},
-		"NothingTold":  {reason: "Who is told nothing does nothing.", composed: []*unstructured.Unstructured{claim(servers), claim(reported)}},
-		"NonsenseTold": {reason: "Who cannot read it neither.", composed: []*unstructured.Unstructured{claim(servers), claim(toldOf(t, "{")), claim(reported)}},
-		"NoReport":     {reason: "Where there is no place to report nobody does.", composed: []*unstructured.Unstructured{claim(servers), claim(toldOf(t, desire))}},
+		"All":            {reason: "All that is desired is brought about and reported.", composed: []*unstructured.Unstructured{claim(servers), claim(desiredOf(t, desire)), claim(credentials), claim(reported)}, want: all},
+		"AnyOrder":       {reason: "In whichever order objects come.", composed: []*unstructured.Unstructured{claim(reported), claim(credentials), claim(desiredOf(t, desire)), claim(servers)}, want: all},
+		"NoServers":      {reason: "Without servers nobody reports.", composed: []*unstructured.Unstructured{claim(desiredOf(t, desire)), claim(credentials), claim(reported)}},
+		"Asleep":         {reason: "Nor while they sleep.", composed: []*unstructured.Unstructured{asleep, claim(desiredOf(t, desire)), claim(credentials), claim(reported)}},
+		"Stranger":       {reason: "Another StatefulSet has no managers.", composed: []*unstructured.Unstructured{stranger, claim(desiredOf(t, desire)), claim(reported)}},
+		"NoDesired":      {reason: "Who is told nothing does nothing.", composed: []*unstructured.Unstructured{claim(servers), claim(reported)}},
+		"InvalidDesired": {reason: "Who cannot read it neither.", composed: []*unstructured.Unstructured{claim(servers), claim(desiredOf(t, "{")), claim(reported)}},
+		"NoReport":       {reason: "Where there is no place to report nobody does.", composed: []*unstructured.Unstructured{claim(servers), claim(desiredOf(t, desire))}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

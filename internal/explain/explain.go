@@ -25,7 +25,7 @@ func Explain(f Facts) Explanation {
 	claim := x.Tree[0]
 	e := Explanation{Object: objectOf(claim), Unknown: f.Unknown}
 	e.State, e.Since = x.stateOf(claim)
-	all := x.troubles(claim)
+	all := x.problems(claim)
 	if e.State != Ready {
 		first := Cause{Object: e.Object, Message: "is on its way", rank: progressing}
 		if len(all) > 0 {
@@ -134,8 +134,8 @@ func isRefusal(accepted condition) bool {
 	return accepted.status == "False" && accepted.reason != appsv1.ReasonSettingsInvalid
 }
 
-// troubles returns the causes that keep a claim from being ready, the most important first.
-func (f *facts) troubles(claim *unstructured.Unstructured) []Cause {
+// problems returns the causes that keep a claim from being ready, the most important first.
+func (f *facts) problems(claim *unstructured.Unstructured) []Cause {
 	if isManaged(claim) {
 		return list(f.managed(claim))
 	}
@@ -257,7 +257,7 @@ func also(first *Cause, others []Cause) []Cause {
 		said = append(said, *first)
 	}
 	for _, c := range others {
-		if c.rank >= passing || slices.ContainsFunc(said, func(s Cause) bool { return saysSame(s, c) }) {
+		if c.rank >= passing || slices.ContainsFunc(said, func(s Cause) bool { return isSameCause(s, c) }) {
 			continue
 		}
 		said, out = append(said, c), append(out, c)
@@ -265,9 +265,9 @@ func also(first *Cause, others []Cause) []Cause {
 	return out
 }
 
-// saysSame reports whether two causes are the same, or one repeats the message of the other, as a
-// claim does with the messages of the objects below it.
-func saysSame(a, b Cause) bool {
+// isSameCause reports whether two causes are the same, or one repeats the message of the other, as
+// a claim does with the messages of the objects below it.
+func isSameCause(a, b Cause) bool {
 	if a.Object == b.Object {
 		return a.Message == b.Message || len(a.Evidence) > 0 && len(b.Evidence) > 0 && a.Evidence[0] == b.Evidence[0]
 	}

@@ -51,7 +51,7 @@ func (f *facts) isAutoscaled(u *unstructured.Unstructured) bool {
 func (f *facts) object(u *unstructured.Unstructured) []Cause {
 	switch {
 	case isClaim(u):
-		return f.troubles(u)
+		return f.problems(u)
 	case isManaged(u):
 		return list(f.managed(u))
 	case f.healthOf(u).IsHealthy():

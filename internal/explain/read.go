@@ -183,7 +183,7 @@ func (r *reading) second(ctx context.Context, f *Facts) {
 			all.Go(func() { r.log(ctx, f, p, why) })
 		}
 	}
-	if x.asksForPackages() {
+	if x.needsPackages() {
 		for _, kind := range []string{"Function", "Provider"} {
 			all.Go(func() {
 				found := r.all(ctx, "pkg.crossplane.io/v1", kind, "")
@@ -201,8 +201,8 @@ func (r *reading) second(ctx context.Context, f *Facts) {
 	all.Wait()
 }
 
-// asksForPackages reports whether a claim or managed resource is not in sync, or is being deleted.
-func (f *facts) asksForPackages() bool {
+// needsPackages reports whether a claim or managed resource is not in sync, or is being deleted.
+func (f *facts) needsPackages() bool {
 	return slices.ContainsFunc(f.Tree, func(u *unstructured.Unstructured) bool {
 		if !isClaim(u) && !isManaged(u) {
 			return false

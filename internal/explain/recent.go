@@ -40,7 +40,7 @@ func (f *facts) recent(claim *unstructured.Unstructured) []Happening {
 			if e.Series != nil {
 				n = int(e.Series.Count)
 			}
-			out = append(out, Happening{At: seen(e), Object: objectOf(u), Count: n, Message: says(e)})
+			out = append(out, Happening{At: seen(e), Object: objectOf(u), Count: n, Message: eventMessage(e)})
 		}
 		out = append(out, f.ends(u)...)
 		if isClaim(u) || isManaged(u) {
@@ -80,9 +80,9 @@ func lastOfEach(all []Happening) []Happening {
 	return out
 }
 
-// says returns an event's reason and message in one line. The generated names of pods that could
-// not be created are left out.
-func says(e *corev1.Event) string {
+// eventMessage returns an event's reason and message in one line. The generated names of pods that
+// could not be created are left out.
+func eventMessage(e *corev1.Event) string {
 	if e.Reason == "FailedCreate" {
 		return e.Reason + ": " + podfailure.Uncreated(e.Message)
 	}

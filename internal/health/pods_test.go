@@ -49,7 +49,7 @@ func TestFailureOf(t *testing.T) {
 				pods = append(pods, podOf(t, p.metadata, p.status))
 			}
 			if got := FailureOf(pods); got != tc.want {
-				t.Errorf("%s\nTroubleOf(): want %q, got %q", tc.reason, tc.want, got)
+				t.Errorf("%s\nFailureOf(): want %q, got %q", tc.reason, tc.want, got)
 			}
 		})
 	}

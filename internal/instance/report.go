@@ -81,7 +81,7 @@ type Cluster struct {
 // the DatabaseCluster's differs, another DatabaseCluster has adopted the StatefulSet. An
 // unknown UID differs from none.
 func (c *Cluster) Of(set, owner string) bool {
-	same := func(told, is string) bool { return told == "" || is == "" || told == is }
+	same := func(reported, is string) bool { return reported == "" || is == "" || reported == is }
 	return same(c.Set, set) || same(c.Owner, owner)
 }
 

@@ -23,7 +23,7 @@ func lock(ctx context.Context, path, what string) (func(), error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open lock %s: %w", path, err)
 	}
-	told := false
+	reported := false
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
@@ -33,9 +33,9 @@ func lock(ctx context.Context, path, what string) (func(), error) {
 			_ = f.Close()
 			return nil, fmt.Errorf("cannot take lock %s: %w", path, err)
 		}
-		if !told {
+		if !reported {
 			fmt.Fprintf(os.Stderr, "waiting for another run that is busy with %s\n", what)
-			told = true
+			reported = true
 		}
 		if err := sleep(ctx, 200*time.Millisecond); err != nil {
 			_ = f.Close()

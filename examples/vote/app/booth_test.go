@@ -70,14 +70,14 @@ func TestCounts(t *testing.T) {
 	for _, o := range []string{"Dogs", "Cats", "Dogs"} {
 		ask(t, h, "POST", "/votes", "application/json", `{"option":"`+o+`"}`)
 	}
-	var told struct {
+	var shown struct {
 		Counts []Count `json:"counts"`
 	}
-	if err := json.Unmarshal(ask(t, h, "GET", "/poll", "", "").Body.Bytes(), &told); err != nil {
+	if err := json.Unmarshal(ask(t, h, "GET", "/poll", "", "").Body.Bytes(), &shown); err != nil {
 		t.Fatal(err)
 	}
-	if len(told.Counts) != 2 || told.Counts[0] != (Count{"Cats", 1}) || told.Counts[1] != (Count{"Dogs", 2}) {
-		t.Errorf("want Cats 1, Dogs 2 in the ballot's order, got %v", told.Counts)
+	if len(shown.Counts) != 2 || shown.Counts[0] != (Count{"Cats", 1}) || shown.Counts[1] != (Count{"Dogs", 2}) {
+		t.Errorf("want Cats 1, Dogs 2 in the ballot's order, got %v", shown.Counts)
 	}
 	page := ask(t, h, "GET", "/", "", "").Body.String()
 	if strings.Index(page, "Dogs") > strings.Index(page, "Cats") {

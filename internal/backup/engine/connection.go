@@ -120,17 +120,17 @@ func ParseURI(uri string) (Connection, error) {
 	}
 	hosts, database, _ := strings.Cut(rest, "/")
 	c.Hosts, c.Database = hosts, unescape(database)
-	take(c.Params, "user", &c.User)
-	take(c.Params, "password", &c.Password)
-	take(c.Params, "dbname", &c.Database)
+	moveParam(c.Params, "user", &c.User)
+	moveParam(c.Params, "password", &c.Password)
+	moveParam(c.Params, "dbname", &c.Database)
 	if c.Hosts == "" && c.Params.Get("host") == "" {
 		return Connection{}, errURI
 	}
 	return c, nil
 }
 
-// take moves a parameter of the URI into the field that it sets, and removes the parameter.
-func take(params url.Values, name string, into *string) {
+// moveParam moves a parameter of the URI into the field that it sets, and removes the parameter.
+func moveParam(params url.Values, name string, into *string) {
 	if v := params.Get(name); v != "" {
 		*into = v
 	}

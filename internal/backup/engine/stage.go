@@ -52,19 +52,19 @@ func NewStage(dir string) (*Stage, error) {
 // Write appends to the output of the server, of which the Stage keeps the end.
 func (s *Stage) Write(p []byte) (int, error) {
 	n, _ := s.words.Write(p)
-	return n, s.tell(wordsFile, s.words.String())
+	return n, s.publish(wordsFile, s.words.String())
 }
 
 // Ready reports that the server accepts connections.
-func (s *Stage) Ready() error { return s.tell(readyFile, "") }
+func (s *Stage) Ready() error { return s.publish(readyFile, "") }
 
 // Ended reports why the server ended, so that the other container stops waiting for it.
 func (s *Stage) Ended(err error) error {
 	text, encodeErr := json.Marshal(backup.Failure{Reason: backup.ReasonOf(err), Message: lastLines(err.Error())})
-	return errors.Join(encodeErr, s.tell(endedFile, string(text)))
+	return errors.Join(encodeErr, s.publish(endedFile, string(text)))
 }
 
-func (s *Stage) tell(name, text string) error {
+func (s *Stage) publish(name, text string) error {
 	// The file is replaced atomically, because it may be read at any moment.
 	next := filepath.Join(s.dir, "."+name)
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {

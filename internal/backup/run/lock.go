@@ -61,7 +61,7 @@ func (j *job) lock(ctx context.Context, databases []string) (*hold, error) {
 	token := rand.Text()
 	owner := cmp.Or(j.task.UID, token)
 	for _, database := range slices.Compact(slices.Sorted(slices.Values(databases))) {
-		l, err := j.take(ctx, database, engine.Lock{Owner: owner, Name: j.task.Restore, Token: token, Beat: 1})
+		l, err := j.acquire(ctx, database, engine.Lock{Owner: owner, Name: j.task.Restore, Token: token, Beat: 1})
 		if err != nil {
 			_ = h.release()
 			return nil, err
@@ -75,10 +75,10 @@ func (j *job) lock(ctx context.Context, databases []string) (*hold, error) {
 // beat returns how often the locks are renewed.
 func (j *job) beat() time.Duration { return cmp.Or(j.LockBeat, lockBeat) }
 
-// take takes the lock of a database if there is none, or if the existing one is no longer
+// acquire takes the lock of a database if there is none, or if the existing one is no longer
 // renewed, which shows within a minute. The latter includes the lock of a killed pod of this same
 // Restore.
-func (j *job) take(ctx context.Context, database string, want engine.Lock) (*held, error) {
+func (j *job) acquire(ctx context.Context, database string, want engine.Lock) (*held, error) {
 	var seen *engine.Lock
 	for quiet := 0; ; {
 		found, err := j.server.Locked(ctx, database)

@@ -82,7 +82,7 @@ func Decide(s *State) Decision {
 	v.unblock()
 	v.publish()
 	v.d.Conditions = v.conditions()
-	v.d.Events = v.news()
+	v.d.Events = v.events()
 	return v.d
 }
 

@@ -10,8 +10,8 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
-// news returns the events for what has changed.
-func (v *view) news() []event.Event {
+// events returns the events for what has changed.
+func (v *view) events() []event.Event {
 	var out []event.Event
 	known := &v.AppConfig.Status.AtProvider
 	if p := v.obs.Pending; p != "" && (known.Pending != p || !known.PendingSince.Equal(v.obs.PendingSince)) {
@@ -35,15 +35,15 @@ func (v *view) news() []event.Event {
 			// Condition Ready reports it too.
 			continue
 		}
-		if c.Status == corev1.ConditionFalse && worthTelling[c.Reason] && (was.Status != c.Status || was.Reason != c.Reason) {
+		if c.Status == corev1.ConditionFalse && reportedReasons[c.Reason] && (was.Status != c.Status || was.Reason != c.Reason) {
 			out = append(out, event.Warning(event.Reason(c.Reason), errors.New(c.Message)))
 		}
 	}
 	return out
 }
 
-// worthTelling are the reasons that no event of a rollout reports.
-var worthTelling = map[xpv2.ConditionReason]bool{
+// reportedReasons are the reasons that no event of a rollout reports.
+var reportedReasons = map[xpv2.ConditionReason]bool{
 	configv1.ReasonInvalidConfig:      true,
 	configv1.ReasonTargetsUnavailable: true,
 	configv1.ReasonAlreadyExists:      true,

@@ -98,7 +98,7 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	if xpmeta.WasDeleted(a) {
 		return e.observeDeletion(ctx, a)
 	}
-	s, err := e.gather(ctx, a)
+	s, err := e.readState(ctx, a)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}

@@ -117,8 +117,8 @@ func (v *view) isLate(t *Target, s standing, was *configv1.TargetStatus) bool {
 
 // words returns the message about a target that is not healthy.
 func (v *view) words(t *Target) string {
-	if t.Pods.Trouble != "" {
-		return t.Pods.Trouble
+	if t.Pods.NotReady != "" {
+		return t.Pods.NotReady
 	}
 	return t.Health.Message
 }

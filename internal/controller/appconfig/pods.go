@@ -44,9 +44,9 @@ func (e *external) inspect(ctx context.Context, s *State, w *workload, t *Target
 		return fmt.Errorf("cannot list the pods of %s: %w", w.Key, err)
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	l := lookout{State: s, workload: w, target: t}
+	l := podObserver{State: s, workload: w, target: t}
 	for i := range pods.Items {
-		l.look(&pods.Items[i])
+		l.observe(&pods.Items[i])
 	}
 	if l.suspect != nil && l.needsLog() {
 		t.Pods.Fault = l.fault(e.lastWords(ctx, l.suspect, l.container, l.previous))
@@ -71,8 +71,8 @@ func worthALook(s *State, w *workload, t *Target) bool {
 	return known.Pending != "" && was.State != configv1.TargetUpdated
 }
 
-// lookout collects what the pods of one target show.
-type lookout struct {
+// podObserver collects what the pods of one target show.
+type podObserver struct {
 	*State
 
 	workload *workload
@@ -89,8 +89,8 @@ type lookout struct {
 	words string
 }
 
-// look evaluates one pod.
-func (l *lookout) look(p *corev1.Pod) {
+// observe evaluates one pod.
+func (l *podObserver) observe(p *corev1.Pod) {
 	if p.DeletionTimestamp != nil {
 		return
 	}
@@ -119,7 +119,7 @@ func (l *lookout) look(p *corev1.Pod) {
 
 // suspects makes a pod that is not ready the suspect, unless there is one already. A fatal failure
 // takes precedence over one that is not.
-func (l *lookout) suspects(p *corev1.Pod) {
+func (l *podObserver) suspects(p *corev1.Pod) {
 	failure := podfailure.Of(p)
 	fatal := isFatal(failure, l.target.Bundle)
 	if l.suspect != nil && (l.fatal || !fatal) {
@@ -133,7 +133,7 @@ func (l *lookout) suspects(p *corev1.Pod) {
 			l.words = "container " + l.container + " is not ready"
 		}
 	}
-	l.target.Pods.Trouble = "pod " + p.Name + ": " + l.words
+	l.target.Pods.NotReady = "pod " + p.Name + ": " + l.words
 }
 
 // isFatal reports whether a failure is caused by the configuration, so that it does not pass by
@@ -159,7 +159,7 @@ func culprit(p *corev1.Pod) (string, bool) {
 }
 
 // needsLog reports whether the rollout is about to fail because of this target.
-func (l *lookout) needsLog() bool {
+func (l *podObserver) needsLog() bool {
 	known := &l.AppConfig.Status.AtProvider
 	if known.Pending == "" || known.Failed != nil {
 		return false
@@ -180,14 +180,14 @@ func (l *lookout) needsLog() bool {
 
 // fault returns the failure of the suspect. It counts at once if it is fatal, and otherwise at the
 // deadline.
-func (l *lookout) fault(log string) *Fault {
+func (l *podObserver) fault(log string) *Fault {
 	return &Fault{Pod: l.suspect.Name, Container: l.container, Message: l.words, Log: log, Late: !l.fatal}
 }
 
 // blocks reports whether a pod that is not ready is in the way of a StatefulSet's update: its
 // controller waits for pods to be ready before it replaces them. A pod of the last good bundle may
 // become ready by itself, so it gets more time.
-func (l *lookout) blocks(p *corev1.Pod, runs string) bool {
+func (l *podObserver) blocks(p *corev1.Pod, runs string) bool {
 	w, known := l.workload, &l.AppConfig.Status.AtProvider
 	if w.Kind != configv1.StatefulSet || !w.observed || !w.replaces || runs == "" || ordinal(p.Name) < w.partition {
 		return false

@@ -63,13 +63,13 @@ func TestLook(t *testing.T) {
 		"Deleted":    {reason: "Nor do those on their way out.", key: web, pods: []*corev1.Pod{aPod("a", second, func(p *corev1.Pod) { p.DeletionTimestamp = ago(1) })}},
 		"Unprobed":   {reason: "A pod without a probe has to run for a while.", key: web, pods: []*corev1.Pod{aPod("a", second, readySince(5), func(p *corev1.Pod) { p.Spec.Containers[0].ReadinessProbe = nil })}, want: Pods{LastReady: ago(5).Time, Unproven: true}},
 		"UnprobedOK": {reason: "And no longer.", key: web, pods: []*corev1.Pod{aPod("a", second, readySince(10), func(p *corev1.Pod) { p.Spec.Containers[0].ReadinessProbe = nil })}, want: Pods{LastReady: ago(10).Time}},
-		"Crash":      {reason: "Its log before it crashed is asked for.", key: web, pods: []*corev1.Pod{aPod("a", second, waits("CrashLoopBackOff", "", 2))}, want: Pods{Trouble: "pod a: container app keeps failing"}, container: "app", previous: true, log: true},
-		"CrashFirst": {reason: "What is fatal comes before what is not.", key: web, pods: []*corev1.Pod{aPod("a", second), aPod("b", second, waits("CrashLoopBackOff", "", 2))}, want: Pods{Trouble: "pod b: container app keeps failing"}, container: "app", previous: true, log: true},
-		"Once":       {reason: "One failure is an accident.", key: web, pods: []*corev1.Pod{aPod("a", second, waits("CrashLoopBackOff", "", 1))}, want: Pods{Trouble: "pod a: container app is not ready"}, container: "app", previous: true},
-		"NoImage":    {reason: "An image is not the configuration's.", key: web, pods: []*corev1.Pod{aPod("a", second, waits("ImagePullBackOff", "", 0))}, want: Pods{Trouble: "pod a: cannot pull image "}, container: "app"},
-		"NoKey":      {reason: "A key that is missing is.", key: web, pods: []*corev1.Pod{aPod("a", second, waits("CreateContainerConfigError", "couldn't find key X", 0))}, want: Pods{Trouble: "pod a: cannot start container app: couldn't find key X"}, container: "app", log: true},
-		"NoBundle":   {reason: "A bundle that is being made is waited for.", key: web, pods: []*corev1.Pod{aPod("a", second, waits("CreateContainerConfigError", `configmap "`+second+`" not found`, 0))}, want: Pods{Trouble: `pod a: cannot start container app: configmap "` + second + `" not found`}, container: "app"},
-		"Hangs":      {reason: "What is not ready tells why at the deadline.", key: web, state: given(pending(70), recorded(web, second, configv1.TargetProgressing, 60)), pods: []*corev1.Pod{aPod("a", second)}, want: Pods{Trouble: "pod a: container app is not ready"}, container: "app", log: true},
+		"Crash":      {reason: "Its log before it crashed is asked for.", key: web, pods: []*corev1.Pod{aPod("a", second, waits("CrashLoopBackOff", "", 2))}, want: Pods{NotReady: "pod a: container app keeps failing"}, container: "app", previous: true, log: true},
+		"CrashFirst": {reason: "What is fatal comes before what is not.", key: web, pods: []*corev1.Pod{aPod("a", second), aPod("b", second, waits("CrashLoopBackOff", "", 2))}, want: Pods{NotReady: "pod b: container app keeps failing"}, container: "app", previous: true, log: true},
+		"Once":       {reason: "One failure is an accident.", key: web, pods: []*corev1.Pod{aPod("a", second, waits("CrashLoopBackOff", "", 1))}, want: Pods{NotReady: "pod a: container app is not ready"}, container: "app", previous: true},
+		"NoImage":    {reason: "An image is not the configuration's.", key: web, pods: []*corev1.Pod{aPod("a", second, waits("ImagePullBackOff", "", 0))}, want: Pods{NotReady: "pod a: cannot pull image "}, container: "app"},
+		"NoKey":      {reason: "A key that is missing is.", key: web, pods: []*corev1.Pod{aPod("a", second, waits("CreateContainerConfigError", "couldn't find key X", 0))}, want: Pods{NotReady: "pod a: cannot start container app: couldn't find key X"}, container: "app", log: true},
+		"NoBundle":   {reason: "A bundle that is being made is waited for.", key: web, pods: []*corev1.Pod{aPod("a", second, waits("CreateContainerConfigError", `configmap "`+second+`" not found`, 0))}, want: Pods{NotReady: `pod a: cannot start container app: configmap "` + second + `" not found`}, container: "app"},
+		"Hangs":      {reason: "What is not ready tells why at the deadline.", key: web, state: given(pending(70), recorded(web, second, configv1.TargetProgressing, 60)), pods: []*corev1.Pod{aPod("a", second)}, want: Pods{NotReady: "pod a: container app is not ready"}, container: "app", log: true},
 
 		"Blocked":      {reason: "A StatefulSet's pod of what was never good is in the way of what comes.", key: set, bundle: third, state: given(recorded(set, third, configv1.TargetProgressing, 20)), pods: []*corev1.Pod{aPod("db-0", second)}, want: Pods{Blocking: blocked}},
 		"BlockedNow":   {reason: "At once, if it has failed.", key: set, bundle: first, state: given(known(failedSecond)), pods: []*corev1.Pod{aPod("db-0", second)}, want: Pods{Blocking: blocked}},
@@ -93,9 +93,9 @@ func TestLook(t *testing.T) {
 			if name == "Partition" {
 				w.partition = 1
 			}
-			l := lookout{State: tc.state, workload: w, target: &target}
+			l := podObserver{State: tc.state, workload: w, target: &target}
 			for _, p := range tc.pods {
-				l.look(p)
+				l.observe(p)
 			}
 			if diff := cmp.Diff(tc.want, target.Pods); diff != "" {
 				t.Errorf("%s\nlook(...): -want, +got:\n%s", tc.reason, diff)

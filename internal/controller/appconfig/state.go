@@ -98,8 +98,8 @@ type Pods struct {
 	// Fault is that of a pod that runs the target's bundle, or nil.
 	Fault *Fault
 
-	// Trouble is why such a pod is not ready, even if that may pass by itself, or "".
-	Trouble string
+	// NotReady is why such a pod is not ready, even if that may pass by itself, or "".
+	NotReady string
 
 	// LastReady is when a pod last became ready.
 	LastReady time.Time

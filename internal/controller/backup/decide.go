@@ -52,9 +52,9 @@ func (d *Decision) UpToDate() bool {
 // alone.
 func Decide(s *State) (Decision, error) {
 	v := &view{State: s}
-	v.look()
+	v.readSpec()
 	known := s.Backup.Status.AtProvider
-	v.obs = absorb(known, s.Runs, s.params().Method)
+	v.obs = mergeReports(known, s.Runs, s.params().Method)
 	v.contact()
 	v.beginning = v.begin()
 
@@ -71,7 +71,7 @@ func Decide(s *State) (Decision, error) {
 	if v.Escrow != nil {
 		d.Conditions = append(d.Conditions, v.escrowed())
 	}
-	d.Events = news(s.Backup, d.Observation, d.Conditions)
+	d.Events = events(s.Backup, d.Observation, d.Conditions)
 	for _, sc := range v.schedules {
 		if !sc.suspended && (d.Periods.Backup == 0 || sc.period < d.Periods.Backup) {
 			d.Periods.Backup = sc.period
@@ -83,9 +83,9 @@ func Decide(s *State) (Decision, error) {
 	return d, nil
 }
 
-// look reads the schedules and computes the digest of what the Backup reaches, or sets the problem
-// that prevents it.
-func (v *view) look() {
+// readSpec reads the schedules and computes the digest of what the Backup reaches, or sets the
+// problem that prevents it.
+func (v *view) readSpec() {
 	v.problem = v.readSchedules()
 	if v.Problem != nil {
 		v.problem = &refusal{reason: xpv2.ConditionReason(v.Problem.Reason), message: v.Problem.Message}

@@ -189,7 +189,7 @@ func TestDecide(t *testing.T) {
 			reason: "Why it does not is said at once.",
 			state: state(settle(t), with(func() workload.Run {
 				r := checkRun(hours(0), time.Time{})
-				r.Trouble = "cannot pull image x: not found"
+				r.PodFailure = "cannot pull image x: not found"
 				return r
 			}())),
 			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning PodNotStarted"},
@@ -604,7 +604,7 @@ func TestDecide(t *testing.T) {
 			reason: "A pod that does not start for long is told.",
 			state: state(settle(t), at2(hours(2.1)), checked(t), isReady, with(func() workload.Run {
 				r := scheduled(hours(2), time.Time{})
-				r.Trouble = "cannot be scheduled: Insufficient memory"
+				r.PodFailure = "cannot be scheduled: Insufficient memory"
 				return r
 			}())),
 			want: outcome{Phase: backupv1.BackupRunning, Verified: noBackup, Events: []string{"Warning PodNotStarted"},

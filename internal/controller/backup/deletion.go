@@ -141,8 +141,8 @@ func (a attempt) excuse() error {
 	switch {
 	case a.Failure != nil:
 		return stays(a.Failure.Message)
-	case a.Trouble != "":
-		return stays("the pod of Job " + a.Job + " " + a.Trouble)
+	case a.PodFailure != "":
+		return stays("the pod of Job " + a.Job + " " + a.PodFailure)
 	}
 	return nil
 }

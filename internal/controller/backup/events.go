@@ -17,8 +17,8 @@ var turned = map[xpv2.ConditionType]event.Reason{
 	backupv1.TypeEscrowed: backupv1.ReasonEscrowed,
 }
 
-// news returns the events for what has changed.
-func news(b *backupv1.Backup, now backupv1.BackupObservation, conditions []xpv2.Condition) []event.Event {
+// events returns the events for what has changed.
+func events(b *backupv1.Backup, now backupv1.BackupObservation, conditions []xpv2.Condition) []event.Event {
 	var out []event.Event
 	known := b.Status.AtProvider
 	if f := now.LastFailure; f != nil && (known.LastFailure == nil || !known.LastFailure.Time.Equal(&f.Time)) {

@@ -72,7 +72,7 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 	if !ok {
 		return managed.ExternalObservation{}, errNotBackup
 	}
-	s, err := e.gather(ctx, b)
+	s, err := e.readState(ctx, b)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}

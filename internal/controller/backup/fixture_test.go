@@ -60,7 +60,7 @@ func settle(t testing.TB) func(*State) {
 	return func(s *State) {
 		s.Account, s.Policy, s.SourcePolicy, s.Secret = account(s.Backup), s.policy(), s.sourcePolicy(), s.storeSecret()
 		v := &view{State: s}
-		v.look()
+		v.readSpec()
 		crons, err := v.cronJobs()
 		if err != nil {
 			t.Fatal(err)

@@ -75,7 +75,7 @@ func TestGolden(t *testing.T) {
 func everything(t *testing.T, s *State) []client.Object {
 	t.Helper()
 	v := &view{State: s}
-	v.look()
+	v.readSpec()
 	out := []client.Object{account(s.Backup), s.policy()}
 	if p := s.sourcePolicy(); p != nil {
 		out = append(out, p)

@@ -89,8 +89,8 @@ func (v *view) unchecked() *refusal {
 	if v.obs.Checked != "" {
 		return nil
 	}
-	if r := v.lastCheck(); r != nil && r.Trouble != "" {
-		return &refusal{reason: backupv1.ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.Trouble}
+	if r := v.lastCheck(); r != nil && r.PodFailure != "" {
+		return &refusal{reason: backupv1.ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.PodFailure}
 	}
 	return &refusal{reason: backupv1.ReasonChecking, message: "Waiting for the first contact with the database and the store"}
 }
@@ -101,10 +101,10 @@ const patience = 2 * time.Minute
 // stuck refuses if a pod does not start.
 func (v *view) stuck() *refusal {
 	for _, r := range v.Runs {
-		if r.Ended || r.Trouble == "" || v.Now.Sub(r.Created) < patience {
+		if r.Ended || r.PodFailure == "" || v.Now.Sub(r.Created) < patience {
 			continue
 		}
-		return &refusal{reason: backupv1.ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.Trouble}
+		return &refusal{reason: backupv1.ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.PodFailure}
 	}
 	return nil
 }

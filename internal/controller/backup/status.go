@@ -11,10 +11,10 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// absorb adds what runs reported to what was known before. Jobs are removed, and their reports with
-// them, so nothing is reverted because its Job is gone. Absorbing the same reports again changes
-// nothing, by which the controller finds out that a Job is no longer needed.
-func absorb(known backupv1.BackupObservation, runs []workload.Run, method backupv1.Method) backupv1.BackupObservation {
+// mergeReports adds what runs reported to what was known before. Jobs are removed, and their
+// reports with them, so nothing is reverted because its Job is gone. Absorbing the same reports
+// again changes nothing, by which the controller finds out that a Job is no longer needed.
+func mergeReports(known backupv1.BackupObservation, runs []workload.Run, method backupv1.Method) backupv1.BackupObservation {
 	o := *known.DeepCopy()
 	if r := latestCatalog(runs, o.CatalogTime); r != nil {
 		o.CatalogTime = at(r.Report.Finished)

@@ -56,8 +56,8 @@ func drawRuns(t *rapid.T) []workload.Run {
 func TestAbsorbTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
-		once := absorb(backupv1.BackupObservation{}, runs, backupv1.Logical)
-		twice := absorb(once, runs, backupv1.Logical)
+		once := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		twice := mergeReports(once, runs, backupv1.Logical)
 		if !equality.Semantic.DeepEqual(once, twice) {
 			t.Errorf("-once, +twice:\n%s", cmp.Diff(once, twice))
 		}
@@ -68,9 +68,9 @@ func TestAbsorbTwice(t *testing.T) {
 func TestAbsorbForgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
-		once := absorb(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		once := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical)
 		left := slices.DeleteFunc(slices.Clone(runs), func(workload.Run) bool { return rapid.Bool().Draw(t, "gone") })
-		after := absorb(once, left, backupv1.Logical)
+		after := mergeReports(once, left, backupv1.Logical)
 		if !equality.Semantic.DeepEqual(once, after) {
 			t.Errorf("-with all Jobs, +with %d of %d:\n%s", len(left), len(runs), cmp.Diff(once, after))
 		}
@@ -82,9 +82,9 @@ func TestAbsorbForgets(t *testing.T) {
 func TestAbsorbPiecemeal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
-		whole := absorb(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		whole := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical)
 		cut := rapid.IntRange(0, len(runs)).Draw(t, "cut")
-		pieces := absorb(absorb(backupv1.BackupObservation{}, runs[:cut], backupv1.Logical), runs, backupv1.Logical)
+		pieces := mergeReports(mergeReports(backupv1.BackupObservation{}, runs[:cut], backupv1.Logical), runs, backupv1.Logical)
 		if !equality.Semantic.DeepEqual(whole, pieces) {
 			t.Errorf("-at once, +in two pieces:\n%s", cmp.Diff(whole, pieces))
 		}
@@ -96,7 +96,7 @@ func TestAbsorbPiecemeal(t *testing.T) {
 func TestNoFalseSuccess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
-		got := absorb(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		got := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical)
 		var good, bad *workload.Run
 		listed := false
 		for i, r := range runs {
@@ -131,7 +131,7 @@ func TestAbsorbPhysical(t *testing.T) {
 		}(),
 		listing(scheduled(hours(26), hours(26.1)), entry(hours(26)), entry(hours(2))),
 	}
-	got := absorb(backupv1.BackupObservation{}, runs, backupv1.Physical)
+	got := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Physical)
 	if diff := cmp.Diff(at(hours(3.1)), got.LastVerifiedTime); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

@@ -93,7 +93,7 @@ func Decide(s *State) (Decision, error) {
 			d.refuse(s, backupv1.ReasonVersionUnknown, err.Error())
 		}
 	}
-	d.news(s.Restore)
+	d.addEvents(s.Restore)
 	return d, nil
 }
 
@@ -130,8 +130,8 @@ func (d *Decision) follow(s *State, r *workload.Run) {
 	case !r.Ended:
 		o.Phase, o.Message = backupv1.RestoreRunning, "Restoring"
 		switch {
-		case r.Trouble != "":
-			o.Message = "The pod " + r.Trouble
+		case r.PodFailure != "":
+			o.Message = "The pod " + r.PodFailure
 		case r.Failure != nil:
 			o.Message = "Restoring again after a failed attempt: " + r.Failure.Message
 		}
@@ -184,8 +184,8 @@ func (d *Decision) begin(s *State) error {
 	return nil
 }
 
-// news adds the event for a change of condition Ready, unless the Restore only waits.
-func (d *Decision) news(r *backupv1.Restore) {
+// addEvents adds the event for a change of condition Ready, unless the Restore only waits.
+func (d *Decision) addEvents(r *backupv1.Restore) {
 	was := r.GetCondition(xpv2.TypeReady)
 	c := d.Condition
 	switch {

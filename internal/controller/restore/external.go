@@ -72,7 +72,7 @@ func (e *external) Observe(ctx context.Context, mg resource.Managed) (managed.Ex
 		r.SetConditions(xpv2.Deleting())
 		return managed.ExternalObservation{}, nil
 	}
-	s, err := e.gather(ctx, r)
+	s, err := e.readState(ctx, r)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}

@@ -46,8 +46,8 @@ type Run struct {
 	// Failure is that of the Job, or of its last attempt while Ended is false.
 	Failure *backup.Failure
 
-	// Trouble is why a pod does not start, in words that follow "the pod", or "".
-	Trouble string
+	// PodFailure is why a pod does not start, in words that follow "the pod", or "".
+	PodFailure string
 
 	// Digest, Value and Attempt are the Job's annotations.
 	Digest, Value string
@@ -122,7 +122,7 @@ func runOf(j *batchv1.Job, pods []*corev1.Pod, now time.Time) Run {
 
 	switch end := ending(j); {
 	case end == nil:
-		r.Trouble = troubleOf(pods)
+		r.PodFailure = startFailure(pods)
 		r.Failure = interim(r.Action, pods)
 	case end.Type == batchv1.JobComplete && r.Report == nil && now.Sub(end.LastTransitionTime.Time) < settled:
 		// The report of its pod may not have been observed yet.
@@ -196,7 +196,7 @@ func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-func troubleOf(pods []*corev1.Pod) string {
+func startFailure(pods []*corev1.Pod) string {
 	for _, p := range slices.Backward(pods) {
 		if f := podfailure.Of(p); f != nil {
 			return f.String()
@@ -213,16 +213,16 @@ func interim(a backup.Action, pods []*corev1.Pod) *backup.Failure {
 		case corev1.PodSucceeded:
 			return nil
 		case corev1.PodFailed:
-			return said(a, p)
+			return reportedFailure(a, p)
 		case corev1.PodPending, corev1.PodRunning, corev1.PodUnknown:
 		}
 	}
 	return nil
 }
 
-// said returns the failure that a failed pod reported, or that its status shows. A pod that was
-// evicted only reports that it was stopped: the reason is in its status, from the kubelet.
-func said(a backup.Action, p *corev1.Pod) *backup.Failure {
+// reportedFailure returns the failure that a failed pod reported, or that its status shows. A pod
+// that was evicted only reports that it was stopped: the reason is in its status, from the kubelet.
+func reportedFailure(a backup.Action, p *corev1.Pod) *backup.Failure {
 	if ranOut(p) {
 		return &backup.Failure{Reason: backupv1.ReasonOutOfMemory, Message: "the throw-away database ran out of memory: raise resources.limits.memory"}
 	}
@@ -231,7 +231,7 @@ func said(a backup.Action, p *corev1.Pod) *backup.Failure {
 	}
 	r := reported(a, p)
 	if r == nil || r.Failure == nil || isEvicted(p) && r.Failure.Reason == backup.Interrupted {
-		return wordless(p)
+		return unreportedFailure(p)
 	}
 	return r.Failure
 }
@@ -256,7 +256,7 @@ func isEvicted(p *corev1.Pod) bool { return p.Status.Reason == "Evicted" }
 // failureOf returns the failure of a Job that failed. Its last pod shows most about the cause.
 func failureOf(a backup.Action, end *batchv1.JobCondition, pods []*corev1.Pod) *backup.Failure {
 	if end.Reason == batchv1.JobReasonDeadlineExceeded {
-		if words := troubleOf(pods); words != "" {
+		if words := startFailure(pods); words != "" {
 			return &backup.Failure{Reason: backupv1.ReasonPodNotStarted, Message: "the pod " + words}
 		}
 		return &backup.Failure{Reason: backupv1.ReasonDeadlineExceeded, Message: "the Job was not done before its deadline"}
@@ -264,11 +264,11 @@ func failureOf(a backup.Action, end *batchv1.JobCondition, pods []*corev1.Pod) *
 	if len(pods) == 0 {
 		return &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod is gone and left no report"}
 	}
-	return said(a, pods[len(pods)-1])
+	return reportedFailure(a, pods[len(pods)-1])
 }
 
-// wordless returns the failure of a pod that left no report.
-func wordless(p *corev1.Pod) *backup.Failure {
+// unreportedFailure returns the failure of a pod that left no report.
+func unreportedFailure(p *corev1.Pod) *backup.Failure {
 	if isEvicted(p) {
 		return &backup.Failure{Reason: backupv1.ReasonEvicted, Message: "the pod was evicted: " + p.Status.Message}
 	}

@@ -95,15 +95,15 @@ func TestRuns(t *testing.T) {
 	evicted.Status.Reason, evicted.Status.Message = "Evicted", "The node was low on resource: memory"
 	overfull := pod(0, corev1.PodFailed, nil)
 	overfull.Status.Reason, overfull.Status.Message = "Evicted", `Usage of EmptyDir volume "scratch" exceeds the limit "10Gi". `
-	evictedTold, evictedLost := pod(0, corev1.PodFailed, exit(1, "Error", strings.NewReplacer("StoreUnreachable", "Interrupted", "no route", "context canceled").Replace(lost))), pod(0, corev1.PodFailed, exit(1, "Error", lost))
-	for _, p := range []*corev1.Pod{&evictedTold, &evictedLost} {
+	evictedReported, evictedLost := pod(0, corev1.PodFailed, exit(1, "Error", strings.NewReplacer("StoreUnreachable", "Interrupted", "no route", "context canceled").Replace(lost))), pod(0, corev1.PodFailed, exit(1, "Error", lost))
+	for _, p := range []*corev1.Pod{&evictedReported, &evictedLost} {
 		p.Status.Reason, p.Status.Message = evicted.Status.Reason, evicted.Status.Message
 	}
 
 	type want struct {
 		Ended, Succeeded, Permanent bool
 		Failure                     *backup.Failure
-		Trouble                     string
+		PodFailure                  string
 		Finished                    time.Time
 	}
 	reported, ended := noon.Add(30*time.Minute), noon.Add(time.Hour)
@@ -126,22 +126,22 @@ func TestRuns(t *testing.T) {
 			reason: "Who feeds a throw-away database that is killed only sees that it is gone.", job: job(failed), pods: []corev1.Pod{tryOut(pod(0, corev1.PodFailed, exit(1, "Error", lost)))},
 			want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonOutOfMemory, Message: "the throw-away database ran out of memory: raise resources.limits.memory"}, Finished: noon.Add(20 * time.Minute)},
 		},
-		"OutOfMemory":   {reason: "The kernel's word.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(137, "OOMKilled", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonOutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}, Finished: ended}},
-		"Evicted":       {reason: "The kubelet's word.", job: job(failed), pods: []corev1.Pod{evicted}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonEvicted, Message: "the pod was evicted: The node was low on resource: memory"}, Finished: ended}},
-		"Overfull":      {reason: "For want of room people must do something.", job: job(failed), pods: []corev1.Pod{overfull}, want: want{Ended: true, Failure: &backup.Failure{Reason: backup.NoSpace, Message: "the throw-away database needs more room than it may have on the node's disk: set verification.storage, or raise resources.limits.ephemeral-storage: Usage of EmptyDir volume \"scratch\" exceeds the limit \"10Gi\". "}, Finished: ended}},
-		"EvictedTold":   {reason: "A pod that was asked to stop does not know why.", job: job(failed), pods: []corev1.Pod{evictedTold}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonEvicted, Message: "the pod was evicted: The node was low on resource: memory"}, Finished: noon.Add(20 * time.Minute)}},
-		"EvictedToo":    {reason: "What it knows of before says more.", job: job(failed), pods: []corev1.Pod{evictedLost}, want: want{Ended: true, Failure: &backup.Failure{Reason: backup.StoreUnreachable, Message: "no route"}, Finished: noon.Add(20 * time.Minute)}},
-		"Killed":        {reason: "A pod that was killed says nothing.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(137, "Error", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod was killed and left no report: exit code 137"}, Finished: ended}},
-		"Gone":          {reason: "A pod that is gone says nothing either.", job: job(failed), want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod is gone and left no report"}, Finished: ended}},
-		"Deadline":      {reason: "Nothing hangs for ever.", job: job(is(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)), want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonDeadlineExceeded, Message: "the Job was not done before its deadline"}, Finished: ended}},
-		"NotStarted":    {reason: "Why it was not done is known.", job: job(is(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)), pods: []corev1.Pod{pulling}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonPodNotStarted, Message: "the pod cannot pull image r/backup:1: not found"}, Finished: ended}},
-		"Trouble":       {reason: "A pod that does not come up is told while the Job goes on.", job: job(), pods: []corev1.Pod{pulling}, want: want{Trouble: "cannot pull image r/backup:1: not found"}},
-		"Crashed":       {reason: "What a program crashes at may be the backup.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(139, "Error", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonCrashed, Message: "the pod crashed and left no report: exit code 139"}, Finished: ended}},
-		"ResultMissing": {reason: "An exit code alone is no success.", job: job(complete), pods: []corev1.Pod{pod(0, corev1.PodSucceeded, exit(0, "Completed", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}, Finished: ended}},
-		"NoPod":         {reason: "Nor is a Job whose pods are gone.", job: job(complete), want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}, Finished: ended}},
-		"Garbage":       {reason: "What is no report is none.", job: job(complete), pods: []corev1.Pod{pod(0, corev1.PodSucceeded, exit(0, "Completed", "panic: x"))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}, Finished: ended}},
-		"OtherAction":   {reason: "The report of something else is none.", job: job(complete), pods: []corev1.Pod{pod(0, corev1.PodSucceeded, exit(0, "Completed", `{"action":"check"}`))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}, Finished: ended}},
-		"KilledAfter":   {reason: "A report of success and an exit code of failure are a failure.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(137, "Error", good))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod was stopped before its end"}, Finished: reported}},
+		"OutOfMemory":     {reason: "The kernel's word.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(137, "OOMKilled", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonOutOfMemory, Message: "the pod ran out of memory: raise resources.limits.memory"}, Finished: ended}},
+		"Evicted":         {reason: "The kubelet's word.", job: job(failed), pods: []corev1.Pod{evicted}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonEvicted, Message: "the pod was evicted: The node was low on resource: memory"}, Finished: ended}},
+		"Overfull":        {reason: "For want of room people must do something.", job: job(failed), pods: []corev1.Pod{overfull}, want: want{Ended: true, Failure: &backup.Failure{Reason: backup.NoSpace, Message: "the throw-away database needs more room than it may have on the node's disk: set verification.storage, or raise resources.limits.ephemeral-storage: Usage of EmptyDir volume \"scratch\" exceeds the limit \"10Gi\". "}, Finished: ended}},
+		"EvictedReported": {reason: "A pod that was asked to stop does not know why.", job: job(failed), pods: []corev1.Pod{evictedReported}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonEvicted, Message: "the pod was evicted: The node was low on resource: memory"}, Finished: noon.Add(20 * time.Minute)}},
+		"EvictedToo":      {reason: "What it knows of before says more.", job: job(failed), pods: []corev1.Pod{evictedLost}, want: want{Ended: true, Failure: &backup.Failure{Reason: backup.StoreUnreachable, Message: "no route"}, Finished: noon.Add(20 * time.Minute)}},
+		"Killed":          {reason: "A pod that was killed says nothing.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(137, "Error", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod was killed and left no report: exit code 137"}, Finished: ended}},
+		"Gone":            {reason: "A pod that is gone says nothing either.", job: job(failed), want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod is gone and left no report"}, Finished: ended}},
+		"Deadline":        {reason: "Nothing hangs for ever.", job: job(is(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)), want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonDeadlineExceeded, Message: "the Job was not done before its deadline"}, Finished: ended}},
+		"NotStarted":      {reason: "Why it was not done is known.", job: job(is(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)), pods: []corev1.Pod{pulling}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonPodNotStarted, Message: "the pod cannot pull image r/backup:1: not found"}, Finished: ended}},
+		"PodFailure":      {reason: "A pod that does not come up is told while the Job goes on.", job: job(), pods: []corev1.Pod{pulling}, want: want{PodFailure: "cannot pull image r/backup:1: not found"}},
+		"Crashed":         {reason: "What a program crashes at may be the backup.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(139, "Error", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonCrashed, Message: "the pod crashed and left no report: exit code 139"}, Finished: ended}},
+		"ResultMissing":   {reason: "An exit code alone is no success.", job: job(complete), pods: []corev1.Pod{pod(0, corev1.PodSucceeded, exit(0, "Completed", ""))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}, Finished: ended}},
+		"NoPod":           {reason: "Nor is a Job whose pods are gone.", job: job(complete), want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}, Finished: ended}},
+		"Garbage":         {reason: "What is no report is none.", job: job(complete), pods: []corev1.Pod{pod(0, corev1.PodSucceeded, exit(0, "Completed", "panic: x"))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}, Finished: ended}},
+		"OtherAction":     {reason: "The report of something else is none.", job: job(complete), pods: []corev1.Pod{pod(0, corev1.PodSucceeded, exit(0, "Completed", `{"action":"check"}`))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}, Finished: ended}},
+		"KilledAfter":     {reason: "A report of success and an exit code of failure are a failure.", job: job(failed), pods: []corev1.Pod{pod(0, corev1.PodFailed, exit(137, "Error", good))}, want: want{Ended: true, Failure: &backup.Failure{Reason: backupv1.ReasonPodTerminated, Message: "the pod was stopped before its end"}, Finished: reported}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestRuns(t *testing.T) {
 				t.Fatalf("%s\nwant one run, got %d", tc.reason, len(runs))
 			}
 			r := runs[0]
-			got := want{Ended: r.Ended, Succeeded: r.Succeeded(), Permanent: r.Permanent(), Failure: r.Failure, Trouble: r.Trouble, Finished: r.Finished}
+			got := want{Ended: r.Ended, Succeeded: r.Succeeded(), Permanent: r.Permanent(), Failure: r.Failure, PodFailure: r.PodFailure, Finished: r.Finished}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

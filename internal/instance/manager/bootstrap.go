@@ -20,22 +20,22 @@ import (
 // the cluster. It is empty at first, and contains the system identifier once that is done.
 const initializeAnnotation = "initialize"
 
-// beginAfter is how long no server may be at work on a cluster without data before its
+// retryBootstrapAfter is how long no server may be at work on a cluster without data before its
 // bootstrap is retried. A server that is at work shows that at Patroni's next loop, after five
 // seconds.
-const beginAfter = 3 * memberPeriod
+const retryBootstrapAfter = 3 * memberPeriod
 
-// begin retries the bootstrap of a cluster that is marked as being initialized while no server
-// initializes it. The servers race for an annotation, and the one that sets it initializes the
-// cluster. A slow API server may carry out a request that the winner has given up by then, so
-// that the winner does not notice that it has won; or the winner's pod is killed. Then all
-// servers would wait for a leader for ever. Without the annotation they race again.
+// retryBootstrap retries the bootstrap of a cluster that is marked as being initialized while no
+// server initializes it. The servers race for an annotation, and the one that sets it initializes
+// the cluster. A slow API server may carry out a request that the winner has given up by then, so
+// that the winner does not notice that it has won; or the winner's pod is killed. Then all servers
+// would wait for a leader for ever. Without the annotation they race again.
 //
 // The annotation may also be from a cluster that was initialized. A server of a deleted
 // DatabaseCluster writes it while it ends, if the next one of that name exists already: no
 // server of this StatefulSet has led, and no volume has data. If one has led, the data is
 // gone, and a user has to decide.
-func (b *member) begin(ctx context.Context, status *patroni.Status, now time.Time) {
+func (b *member) retryBootstrap(ctx context.Context, status *patroni.Status, now time.Time) {
 	if !b.deserted(ctx, status) {
 		b.empty, b.lost = time.Time{}, instance.Held{}
 		return
@@ -43,7 +43,7 @@ func (b *member) begin(ctx context.Context, status *patroni.Status, now time.Tim
 	if b.empty.IsZero() {
 		b.empty = now
 	}
-	if now.Sub(b.empty) < beginAfter {
+	if now.Sub(b.empty) < retryBootstrapAfter {
 		return
 	}
 	b.empty = now

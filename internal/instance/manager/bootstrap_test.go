@@ -86,7 +86,7 @@ func TestBegin(t *testing.T) {
 			watching(t, m)
 			b, now := &member{Manager: m}, time.Now()
 			for _, s := range tc.seen {
-				b.begin(t.Context(), s, now)
+				b.retryBootstrap(t.Context(), s, now)
 				now = now.Add(memberPeriod)
 			}
 

@@ -12,12 +12,12 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/roll"
 )
 
-// take executes a step, if it is still the next one after reading from the API server again.
-func (p *primary) take(ctx context.Context, step roll.Step, raw string, desired *instance.Desired) {
+// execute executes a step, if it is still the next one after reading from the API server again.
+func (p *primary) execute(ctx context.Context, step roll.Step, raw string, desired *instance.Desired) {
 	if step.Verb == roll.Wait {
 		return
 	}
-	v, err := p.lookAgain(ctx, raw, desired)
+	v, err := p.observeUncached(ctx, raw, desired)
 	if !p.note("look at the servers again", err) {
 		return
 	}
@@ -80,11 +80,11 @@ func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
 	}
 }
 
-// remind has the standbys reload after the primary's own restart, so that Patroni checks again
-// whether they need a restart. A standby that was restarted before the primary keeps a limit
-// that was lowered, since a standby's must not be below the primary's, and Patroni checks that
-// only on reload.
-func (p *primary) remind(ctx context.Context, v *view) {
+// reloadStandbys has the standbys reload after the primary's own restart, so that Patroni checks
+// again whether they need a restart. A standby that was restarted before the primary keeps a limit
+// that was lowered, since a standby's must not be below the primary's, and Patroni checks that only
+// on reload.
+func (p *primary) reloadStandbys(ctx context.Context, v *view) {
 	if !p.restarts.recent(p.Pod, time.Now()) {
 		return
 	}

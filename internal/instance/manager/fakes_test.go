@@ -32,13 +32,13 @@ type servers struct {
 	receiving bool
 
 	// follows is the server that a standby follows, received how far it has received from it, and
-	// told the server that Patroni has configured for the time after the fence.
-	follows  string
-	told     string
-	received int64
-	fenceErr error
-	archiver postgres.Archiver
-	down     bool
+	// configured is the server that Patroni has configured for the time after the fence.
+	follows    string
+	configured string
+	received   int64
+	fenceErr   error
+	archiver   postgres.Archiver
+	down       bool
 
 	// calls holds the calls that changed something, in order.
 	calls []string
@@ -199,18 +199,18 @@ func (s *servers) Follows(context.Context) (string, error) {
 	return s.follows, nil
 }
 
-// Told implements database.
-func (s *servers) Told(context.Context) (string, error) {
+// Configured implements database.
+func (s *servers) Configured(context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.told, nil
+	return s.configured, nil
 }
 
 // Unfence implements database.
 func (s *servers) Unfence(context.Context) error {
 	s.set(func(s *servers) {
 		s.callf("unfence")
-		s.follows = s.told
+		s.follows = s.configured
 	})
 	return nil
 }

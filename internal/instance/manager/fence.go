@@ -186,7 +186,7 @@ func (m *Manager) guard(ctx context.Context, by, host string) {
 		switch {
 		case err != nil:
 		case now == "":
-			if told, err := m.server.Told(ctx); err == nil && isTo(told, host) {
+			if configured, err := m.server.Configured(ctx); err == nil && isTo(configured, host) {
 				m.note("follow "+by, m.server.Unfence(ctx))
 				return
 			}

@@ -129,20 +129,20 @@ func TestGuard(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 
-		// lock is the holder of the leader lock, told the server that Patroni has configured, and
-		// back the one that the standby follows after the fence.
-		lock, told, back string
+		// lock is the holder of the leader lock, configured the server that Patroni has configured,
+		// and back the one that the standby follows after the fence.
+		lock, configured, back string
 
 		// down means that neither Patroni nor the API server answers.
 		down bool
 		want []string
 	}{
-		"OldPrimary": {reason: "Patroni still takes the old primary for the leader.", lock: setName + "-2", back: old, want: []string{"fence", "fence"}},
-		"Told":       {reason: "Patroni has had its turn: nobody need wait for the next one.", lock: setName + "-2", told: next, want: []string{"fence", "unfence"}},
-		"ToldOld":    {reason: "What it was told before is no way out.", lock: setName + "-2", told: old, want: []string{"fence"}},
-		"Follows":    {reason: "A standby that follows who is to lead is left alone.", lock: setName + "-2", back: next, want: []string{"fence"}},
-		"Alone":      {reason: "Nobody need be asked about a standby that follows who is to lead.", back: next, down: true, want: []string{"fence"}},
-		"LeadsAgain": {reason: "The old primary has the lock again after all.", lock: setName + "-0", back: old, want: []string{"fence"}},
+		"OldPrimary":    {reason: "Patroni still takes the old primary for the leader.", lock: setName + "-2", back: old, want: []string{"fence", "fence"}},
+		"Configured":    {reason: "Patroni has had its turn: nobody need wait for the next one.", lock: setName + "-2", configured: next, want: []string{"fence", "unfence"}},
+		"ConfiguredOld": {reason: "What it was told before is no way out.", lock: setName + "-2", configured: old, want: []string{"fence"}},
+		"Follows":       {reason: "A standby that follows who is to lead is left alone.", lock: setName + "-2", back: next, want: []string{"fence"}},
+		"Alone":         {reason: "Nobody need be asked about a standby that follows who is to lead.", back: next, down: true, want: []string{"fence"}},
+		"LeadsAgain":    {reason: "The old primary has the lock again after all.", lock: setName + "-0", back: old, want: []string{"fence"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestGuard(t *testing.T) {
 			m.server = s
 			s.set(func(s *servers) {
 				// Patroni has not read the new leader yet.
-				s.cluster.Members[0].Host, s.follows, s.told = "192.0.2.9", old, tc.told
+				s.cluster.Members[0].Host, s.follows, s.configured = "192.0.2.9", old, tc.configured
 			})
 			w := httptest.NewRecorder()
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, patroni.FencePath, strings.NewReader(`{"by":"`+setName+`-2"}`))

@@ -35,7 +35,7 @@ type database interface { //nolint:interfacebloat // it is all that a manager as
 	Release(ctx context.Context, slot, position string) error
 	Fence(ctx context.Context) (postgres.Fenced, error)
 	Follows(ctx context.Context) (conninfo string, err error)
-	Told(ctx context.Context) (conninfo string, err error)
+	Configured(ctx context.Context) (conninfo string, err error)
 	Unfence(ctx context.Context) error
 	Replayed(ctx context.Context) (number uint64, err error)
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)

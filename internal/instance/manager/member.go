@@ -26,8 +26,8 @@ const (
 	// StorageClass may allow expansion by then.
 	askAgain = time.Minute
 
-	// troubleFor is how long trouble lasts before it is reported.
-	troubleFor = 15 * time.Second
+	// problemDelay is how long a problem lasts before it is reported.
+	problemDelay = 15 * time.Second
 )
 
 // member is the state of the loop of every server.
@@ -45,7 +45,7 @@ type member struct {
 	size    string
 	refusal string
 
-	trouble string
+	problem string
 	since   time.Time
 
 	// left is since when the version is left to the primary's first report. It is zero while it is
@@ -98,18 +98,18 @@ func (b *member) pass(ctx context.Context) time.Duration {
 			next.Version = v
 		}
 	}
-	b.nudge(status, time.Now())
-	b.begin(ctx, status, time.Now())
+	b.recheckUpstream(status, time.Now())
+	b.retryBootstrap(ctx, status, time.Now())
 	b.resume(ctx, status, time.Now())
 	b.rewound(ctx)
-	next.Message = b.settled(troubleOf(status), last.Message, time.Now())
+	next.Message = b.settled(problemOf(status), last.Message, time.Now())
 	if s := (archive.Config{Volume: b.Volume}).TimelineState(); s != nil && s.Message != "" {
 		next.Message = s.Message
 	}
 	next.Filling = b.filling(last.Filling)
 	b.forgetRestore()
 	next.Restore = archive.Config{Volume: b.Volume}.RestoreState()
-	b.own(ctx, &next)
+	b.takeOwnership(ctx, &next)
 	if b.lost.Message != "" {
 		next.Held = &b.lost
 	}
@@ -176,21 +176,21 @@ func (b *member) ran() bool {
 	return known && last.Primary != ""
 }
 
-func troubleOf(status *patroni.Status) string {
+func problemOf(status *patroni.Status) string {
 	if status == nil {
 		return "Patroni does not answer"
 	}
-	return report.Trouble(status.State)
+	return report.ServerProblem(status.State)
 }
 
-// settled returns trouble once it has lasted for troubleFor, and the last message until then.
-// The end of trouble is reported at once.
-func (b *member) settled(trouble, last string, now time.Time) string {
-	if trouble != b.trouble {
-		b.trouble, b.since = trouble, now
+// settled returns a problem once it has lasted for problemDelay, and the last message until then.
+// The end of a problem is reported at once.
+func (b *member) settled(problem, last string, now time.Time) string {
+	if problem != b.problem {
+		b.problem, b.since = problem, now
 	}
-	if trouble == "" || now.Sub(b.since) >= troubleFor {
-		return trouble
+	if problem == "" || now.Sub(b.since) >= problemDelay {
+		return problem
 	}
 	return last
 }

@@ -33,14 +33,14 @@ func (v *view) pod(name string) *corev1.Pod {
 	return v.pods[i]
 }
 
-// look reads the state of all servers, with the objects of the watches.
-func (p *primary) look(ctx context.Context, raw string, desired *instance.Desired) (*view, error) {
-	return p.lookAt(ctx, raw, desired, p.pods.List(), p.set.One())
+// observe reads the state of all servers, with the objects of the watches.
+func (p *primary) observe(ctx context.Context, raw string, desired *instance.Desired) (*view, error) {
+	return p.observeWith(ctx, raw, desired, p.pods.List(), p.set.One())
 }
 
-// lookAgain reads the state of all servers with objects from the API server itself, before a
+// observeUncached reads the state of all servers with objects from the API server itself, before a
 // step is executed.
-func (p *primary) lookAgain(ctx context.Context, raw string, desired *instance.Desired) (*view, error) {
+func (p *primary) observeUncached(ctx context.Context, raw string, desired *instance.Desired) (*view, error) {
 	set, err := p.kube.StatefulSet(ctx, p.Scope)
 	if err != nil {
 		return nil, err
@@ -49,10 +49,10 @@ func (p *primary) lookAgain(ctx context.Context, raw string, desired *instance.D
 	if err != nil {
 		return nil, err
 	}
-	return p.lookAt(ctx, raw, desired, pods, set)
+	return p.observeWith(ctx, raw, desired, pods, set)
 }
 
-func (p *primary) lookAt(ctx context.Context, raw string, desired *instance.Desired, pods []*corev1.Pod, set *k8sappsv1.StatefulSet) (*view, error) {
+func (p *primary) observeWith(ctx context.Context, raw string, desired *instance.Desired, pods []*corev1.Pod, set *k8sappsv1.StatefulSet) (*view, error) {
 	members, err := p.patroni.Cluster(ctx)
 	if err != nil {
 		return nil, err

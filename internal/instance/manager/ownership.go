@@ -26,14 +26,14 @@ const ownerFile = "owner"
 // errOccupied is the error for a volume with data that a restored cluster must not start with.
 var errOccupied = errors.New("the volume holds data of another DatabaseCluster")
 
-// own takes ownership of the volume before PostgreSQL starts on it, or reports why not. A
+// takeOwnership takes ownership of the volume before PostgreSQL starts on it, or reports why not. A
 // DatabaseCluster that is deleted may leave its volumes behind, and the next one of its name
 // continues with their data: with the newest, which package lead finds. One that is restored
 // from a backup must not: its first server would start with the old data, and it would go
 // unnoticed that nothing was restored; another server would follow the first with data that
 // has diverged from it. The members of a restored cluster have their own data, also after
 // another DatabaseCluster has adopted all of them.
-func (b *member) own(ctx context.Context, next *instance.Member) {
+func (b *member) takeOwnership(ctx context.Context, next *instance.Member) {
 	if b.owned.Load() {
 		b.note("decide anew whether the server leads", b.reconsider(ctx))
 		return
@@ -56,7 +56,7 @@ func (b *member) own(ctx context.Context, next *instance.Member) {
 		return
 	}
 	// A volume that is full, for example, must not keep its server from starting.
-	b.note("own the volume", own(b.Volume, g.uid))
+	b.note("own the volume", writeOwner(b.Volume, g.uid))
 	b.owned.Store(true)
 }
 
@@ -283,8 +283,8 @@ func occupied(volume, uid string, d *instance.Desired) error {
 	return nil
 }
 
-// own writes the UID of a DatabaseCluster on a volume.
-func own(volume, uid string) error {
+// writeOwner writes the UID of a DatabaseCluster on a volume.
+func writeOwner(volume, uid string) error {
 	name := filepath.Join(volume, ownerFile)
 	before, err := os.ReadFile(name) //nolint:gosec // the volume is the pod's
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

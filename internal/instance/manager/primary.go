@@ -99,7 +99,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	p.parameters.check(ctx, p.Manager, desired.Parameters)
 	p.growRepository(ctx, desired, time.Now())
 
-	view, err := p.look(ctx, raw, desired)
+	view, err := p.observe(ctx, raw, desired)
 	if !p.note("look at the servers", err) {
 		return rollingPeriod
 	}
@@ -112,10 +112,10 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 		reports[instance.MemberKey(p.Pod)] = own
 	}
 	p.publishAll(ctx, instance.ClusterKey, reports, p.obsolete(view)...)
-	p.tell(ctx, before, next)
-	p.remind(ctx, view)
-	p.gather(ctx, view)
-	p.take(ctx, step, raw, desired)
+	p.createEvents(ctx, before, next)
+	p.reloadStandbys(ctx, view)
+	p.reinitialize(ctx, view)
+	p.execute(ctx, step, raw, desired)
 	if next.Rolling != "" {
 		return rollingPeriod
 	}
@@ -248,8 +248,8 @@ func (p *primary) obsolete(v *view) []string {
 	return report.Obsolete(keys, pods)
 }
 
-// tell creates events about what has changed.
-func (p *primary) tell(ctx context.Context, before, next instance.Cluster) {
+// createEvents creates events about what has changed.
+func (p *primary) createEvents(ctx context.Context, before, next instance.Cluster) {
 	if !p.promoted && before.Primary != p.Pod {
 		p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonPromoted, p.Pod+" is the primary")
 	}

@@ -665,12 +665,12 @@ func TestReclaimAway(t *testing.T) {
 		r.api.refuse["GET "+path] = "it is away"
 		r.api.mu.Unlock()
 		b := &member{Manager: r.server(1, nil)}
-		b.own(t.Context(), &instance.Member{})
+		b.takeOwnership(t.Context(), &instance.Member{})
 		if b.owned.Load() {
 			t.Errorf("without %s a server may start", path)
 		}
 		b.seen.Store(&patroni.Status{})
-		b.own(t.Context(), &instance.Member{})
+		b.takeOwnership(t.Context(), &instance.Member{})
 		if !b.owned.Load() {
 			t.Errorf("without %s a server that runs is held", path)
 		}

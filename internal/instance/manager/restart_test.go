@@ -46,7 +46,7 @@ func TestNudge(t *testing.T) {
 			nudges, now := 0, time.Now().Add(time.Hour)
 			last := modified(t, file)
 			for _, s := range tc.seen {
-				b.nudge(s, now)
+				b.recheckUpstream(s, now)
 				if at := modified(t, file); at.After(last) {
 					nudges, last = nudges+1, at
 				}
@@ -56,7 +56,7 @@ func TestNudge(t *testing.T) {
 				t.Errorf("%s\nnudge(): want %d, got %d", tc.reason, tc.want, nudges)
 			}
 			if b, err := os.ReadFile(file); err != nil || string(b) != "port = 5432\n" {
-				t.Errorf("nudge(): the file holds %q, %v", b, err)
+				t.Errorf("recheckUpstream(): the file holds %q, %v", b, err)
 			}
 		})
 	}

@@ -109,9 +109,9 @@ func (s *strays) due(v *view, now time.Time) []*corev1.Pod {
 	return out
 }
 
-// gather reinitializes the standbys that can never follow again, for example one whose
+// reinitialize reinitializes the standbys that can never follow again, for example one whose
 // retained volume is too old. They copy the primary.
-func (p *primary) gather(ctx context.Context, v *view) {
+func (p *primary) reinitialize(ctx context.Context, v *view) {
 	for _, pod := range p.strays.due(v, time.Now()) {
 		client := p.remote(patroniOf(pod))
 		at, err := client.Position(ctx)

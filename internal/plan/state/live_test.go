@@ -211,7 +211,7 @@ func exports(t *testing.T, config *rest.Config) {
 
 // explains checks the explanation of a claim that was never reconciled, for a user who may read
 // nothing else: what cannot be read is listed as unknown, and is no error.
-func explains(t *testing.T, c client.Client, config, nobody *rest.Config, claim plan.Object) {
+func explains(t *testing.T, c client.Client, config, withoutRights *rest.Config, claim plan.Object) {
 	t.Helper()
 	l, err := state.NewLive(config)
 	if err != nil {
@@ -243,7 +243,7 @@ func explains(t *testing.T, c client.Client, config, nobody *rest.Config, claim 
 	if e.Cause == nil || e.Cause.Message != "Crossplane has not observed it" {
 		t.Errorf("want that Crossplane has not observed it, got %+v", e.Cause)
 	}
-	if l, err = state.NewLive(nobody); err != nil {
+	if l, err = state.NewLive(withoutRights); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := explain.NewReader(l, time.Now()).Read(t.Context(), claim); !kerrors.IsForbidden(err) {

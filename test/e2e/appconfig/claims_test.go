@@ -120,8 +120,8 @@ func (g *ground) takesBackClaim(ctx context.Context, n notes, kind, name string,
 		c := g.world.Claim(kind, name)
 		bundle, state, message := g.configOf(kind, name)
 		cond := c.Condition("ConfigReady")
-		told := state == "RolledBack" && cond.Status == "False" && cond.Reason == "RolledBack" && strings.Contains(message, says) && strings.Contains(c.Status.Message, says)
-		return told && bundle == good && !c.Ready(), fmt.Sprintf("its config is %s with %s (%s), and %s", state, bundle, message, c)
+		reported := state == "RolledBack" && cond.Status == "False" && cond.Reason == "RolledBack" && strings.Contains(message, says) && strings.Contains(c.Status.Message, says)
+		return reported && bundle == good && !c.Ready(), fmt.Sprintf("its config is %s with %s (%s), and %s", state, bundle, message, c)
 	})
 	if err != nil {
 		return err

@@ -128,8 +128,8 @@ func (l *Ledger) Stop(ctx context.Context, w *World) error {
 	return w.AwaitGone(ctx, time.Minute, "Pod", ledgerPod)
 }
 
-// told is the answer of a program.
-type told struct {
+// answer is the answer of a program.
+type answer struct {
 	// Now is the time on the program's clock, and Last the time of its last acknowledgement.
 	Now  float64 `json:"now"`
 	Last float64 `json:"last"`
@@ -142,17 +142,17 @@ type told struct {
 	Error        string   `json:"error"`
 }
 
-func (l *Ledger) ask(ctx context.Context, p program, path string) (told, error) {
+func (l *Ledger) ask(ctx context.Context, p program, path string) (answer, error) {
 	a, err := l.cluster.Do(ctx, l.namespace, ledgerPod, p.name, Request{Host: "127.0.0.1", Port: p.port, Method: "GET", Path: path})
 	if err != nil {
-		return told{}, err
+		return answer{}, err
 	}
-	t := told{}
+	t := answer{}
 	if err := json.Unmarshal([]byte(a.Body), &t); err != nil {
-		return told{}, fmt.Errorf("cannot decode what %s tells: %w", p.name, err)
+		return answer{}, fmt.Errorf("cannot decode what %s tells: %w", p.name, err)
 	}
 	if a.Status != 200 {
-		return told{}, fmt.Errorf("cannot read %s from %s: %s", path, p.name, t.Error)
+		return answer{}, fmt.Errorf("cannot read %s from %s: %s", path, p.name, t.Error)
 	}
 	return t, nil
 }
@@ -160,8 +160,8 @@ func (l *Ledger) ask(ctx context.Context, p program, path string) (told, error) 
 // rows returns the rows in the database. They are read on a new connection, which may have to wait:
 // after an outage of the API server a node counts as lost for some seconds, and Services have no
 // endpoints until it is back.
-func (l *Ledger) rows(ctx context.Context, p program) (told, error) {
-	var t told
+func (l *Ledger) rows(ctx context.Context, p program) (answer, error) {
+	var t answer
 	var last error
 	err := wait.For(func(ctx context.Context) (bool, error) {
 		t, last = l.ask(ctx, p, "/rows")

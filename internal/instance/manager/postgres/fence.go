@@ -97,9 +97,9 @@ func (s Server) Follows(ctx context.Context) (conninfo string, err error) {
 	return conninfo, err
 }
 
-// Told returns the connection string that Patroni has configured, or "": by it this standby
+// Configured returns the connection string that Patroni has configured, or "": by it this standby
 // follows another server once it is not fenced any more.
-func (s Server) Told(ctx context.Context) (conninfo string, err error) {
+func (s Server) Configured(ctx context.Context) (conninfo string, err error) {
 	err = s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `SELECT coalesce((SELECT setting FROM pg_file_settings
 			WHERE name = 'primary_conninfo' AND sourcefile NOT LIKE '%/postgresql.auto.conf' AND error IS NULL ORDER BY seqno DESC LIMIT 1), '')`).Scan(&conninfo)

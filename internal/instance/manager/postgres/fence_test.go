@@ -62,8 +62,8 @@ func TestFence(t *testing.T) {
 		t.Errorf("Fence() again: got %+v, %v, want %d", again, err, received)
 	}
 	// After Unfence it follows what its own configuration file names.
-	if told, err := s.Told(t.Context()); err != nil || !strings.Contains(told, "host="+primary.Dir+" ") {
-		t.Errorf("Told(): got %q, %v, want the primary's socket", told, err)
+	if configured, err := s.Configured(t.Context()); err != nil || !strings.Contains(configured, "host="+primary.Dir+" ") {
+		t.Errorf("Told(): got %q, %v, want the primary's socket", configured, err)
 	}
 	if err := s.Unfence(t.Context()); err != nil {
 		t.Fatal(err)

@@ -1,8 +1,8 @@
 package report
 
-// Trouble returns the message about a server in trouble, given its state as Patroni reports
-// it, or "".
-func Trouble(state string) string {
+// ServerProblem returns the message about a server that has a problem, given its state as Patroni
+// reports it, or "".
+func ServerProblem(state string) string {
 	switch state {
 	case "creating replica":
 		return "Copying the primary's data"

@@ -15,8 +15,8 @@ import (
 	"github.com/storeplane/storeplane/internal/health"
 )
 
-// gather reads the State of an AppConfig, except for the Others.
-func (e *external) gather(ctx context.Context, a *configv1.AppConfig) (*State, error) {
+// readState reads the State of an AppConfig, except for the Others.
+func (e *external) readState(ctx context.Context, a *configv1.AppConfig) (*State, error) {
 	s := &State{AppConfig: a, Now: e.Now(), Budget: e.budget, Frozen: isFrozen(a)}
 	x, err := e.existing(ctx, a)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// gather reads the State of a Backup.
-func (e *external) gather(ctx context.Context, b *backupv1.Backup) (*State, error) {
+// readState reads the State of a Backup.
+func (e *external) readState(ctx context.Context, b *backupv1.Backup) (*State, error) {
 	s := &State{Backup: b, Now: e.now(), Images: e.images}
 	jobs, crons, pods, err := e.kube.Work(ctx, b.Namespace, backupv1.BackupLabel, b.Name)
 	if err != nil {

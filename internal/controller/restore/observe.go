@@ -17,9 +17,9 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
-// gather reads the State of a Restore. What the Restore refers to is read until it has started, and
-// not after that. Secrets that it left are read once it has ended.
-func (e *external) gather(ctx context.Context, r *backupv1.Restore) (*State, error) {
+// readState reads the State of a Restore. What the Restore refers to is read until it has started,
+// and not after that. Secrets that it left are read once it has ended.
+func (e *external) readState(ctx context.Context, r *backupv1.Restore) (*State, error) {
 	s := &State{Restore: r, Now: e.now(), Images: e.images}
 	jobs, _, pods, err := e.kube.Work(ctx, r.Namespace, backupv1.RestoreLabel, r.Name)
 	if err != nil {
