@@ -9,12 +9,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
@@ -41,14 +35,4 @@ func (c *cli) Run(ctx context.Context) error {
 	})
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	var c cli
-	k := kong.Parse(&c, kong.Name("postgresql"), kong.Description("Measures the PostgreSQL of a claim."), kong.BindTo(ctx, (*context.Context)(nil)))
-	err := k.Run()
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { harness.BenchMain("postgresql", "Measures the PostgreSQL of a claim.", &cli{}) }

@@ -16,12 +16,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
@@ -74,14 +69,4 @@ func (c *cli) Run(ctx context.Context) error {
 	})
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	var c cli
-	k := kong.Parse(&c, kong.Name("scale"), kong.Description("Measures many claims on one machine."), kong.BindTo(ctx, (*context.Context)(nil)))
-	err := k.Run()
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { harness.BenchMain("scale", "Measures many claims on one machine.", &cli{}) }

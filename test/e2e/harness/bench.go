@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	ossignal "os/signal"
+	"syscall"
 
+	"github.com/alecthomas/kong"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -32,4 +35,16 @@ func Bench(ctx context.Context, target, namespace string, keep bool, measure fun
 		defer func() { _ = cluster.Sweep(context.WithoutCancel(ctx), namespace) }()
 	}
 	return measure(cluster)
+}
+
+// BenchMain is the main function of a benchmark: it parses the flags into cli, and runs it until a
+// signal.
+func BenchMain(name, description string, cli any) {
+	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := kong.Parse(cli, kong.Name(name), kong.Description(description), kong.BindTo(ctx, (*context.Context)(nil))).Run()
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
 }
