@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
@@ -31,6 +32,28 @@ func CRD(d *v1.CompositeResourceDefinition) (*extv1.CustomResourceDefinition, er
 		return nil, fmt.Errorf("cannot accept CustomResourceDefinition %q: %w", crd.GetName(), err)
 	}
 	return crd, nil
+}
+
+// CRDs returns the CustomResourceDefinitions of the files definition.yaml of kinds.
+func CRDs(files fs.FS) ([]*extv1.CustomResourceDefinition, error) {
+	paths, err := fs.Glob(files, "*/definition.yaml")
+	out := make([]*extv1.CustomResourceDefinition, 0, len(paths))
+	for _, path := range paths {
+		b, err := fs.ReadFile(files, path)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", path, err)
+		}
+		d, err := Parse(b)
+		if err != nil {
+			return nil, err
+		}
+		crd, err := CRD(d)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, crd)
+	}
+	return out, err
 }
 
 func lostError(name string, lost []string) error {

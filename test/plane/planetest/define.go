@@ -1,7 +1,6 @@
 package planetest
 
 import (
-	"io/fs"
 	"testing"
 
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -33,27 +32,13 @@ func Define(t *testing.T, c client.Client, others ...*extv1.CustomResourceDefini
 // them.
 func definitions(t *testing.T) []*extv1.CustomResourceDefinition {
 	t.Helper()
-	files, err := fs.Glob(apis.Definitions, "*/definition.yaml")
-	if err != nil || len(files) == 0 {
+	crds, err := xrd.CRDs(apis.Definitions)
+	if err != nil || len(crds) == 0 {
 		t.Fatalf("cannot find the definitions: %v", err)
 	}
-	out := make([]*extv1.CustomResourceDefinition, 0, len(files))
-	for _, f := range files {
-		b, err := fs.ReadFile(apis.Definitions, f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := xrd.Parse(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		crd, err := xrd.CRD(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, crd := range crds {
 		// The plane has no CompositeResourceDefinition that could own it.
 		crd.OwnerReferences = nil
-		out = append(out, crd)
 	}
-	return out
+	return crds
 }
