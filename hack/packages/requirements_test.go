@@ -19,7 +19,6 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
-	"sigs.k8s.io/yaml"
 )
 
 const repository = "../.."
@@ -118,8 +117,10 @@ func TestOldestKubernetes(t *testing.T) {
 			rules += compilePolicy(t, file, p, env)
 		}
 	}
-	for _, s := range schemas(t) {
-		rules += compileSchema(t, s, env)
+	for _, d := range definitions(t, ".") {
+		for _, v := range d.Spec.Versions {
+			rules += compileSchema(t, v.Schema.OpenAPIV3Schema, env)
+		}
 	}
 	if rules < 100 {
 		t.Errorf("want all rules compiled, got %d", rules)
@@ -155,38 +156,6 @@ func compilePolicy(t *testing.T, file string, p *admissionv1.ValidatingAdmission
 		}
 	}
 	return n
-}
-
-// schemas returns the schemas of all definitions.
-func schemas(t *testing.T) []*extv1.JSONSchemaProps {
-	t.Helper()
-	var out []*extv1.JSONSchemaProps
-	for _, pattern := range []string{"apis/*/definition.yaml", "package/provider/crds/*.yaml"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("cannot find %s: %v", pattern, err)
-		}
-		for _, f := range files {
-			b, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := struct {
-				Spec struct {
-					Versions []struct {
-						Schema struct{ OpenAPIV3Schema *extv1.JSONSchemaProps }
-					}
-				}
-			}{}
-			if err := yaml.Unmarshal(b, &d); err != nil {
-				t.Fatal(err)
-			}
-			for _, v := range d.Spec.Versions {
-				out = append(out, v.Schema.OpenAPIV3Schema)
-			}
-		}
-	}
-	return out
 }
 
 // compileSchema compiles a schema as an API server does on creation, and returns the number of

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/yaml"
 )
@@ -31,6 +32,7 @@ type definition struct {
 
 		Versions []struct {
 			Subresources struct{ Scale map[string]string }
+			Schema       struct{ OpenAPIV3Schema *extv1.JSONSchemaProps }
 		}
 	}
 }
@@ -45,11 +47,12 @@ func (d *definition) scales() bool {
 	return false
 }
 
-func definitions(t *testing.T) []definition {
+// definitions returns all definitions, given the root of the repository.
+func definitions(t *testing.T, root string) []definition {
 	t.Helper()
 	var out []definition
-	for _, pattern := range []string{"../../apis/*/definition.yaml", "../../package/provider/crds/*.yaml"} {
-		files, err := filepath.Glob(pattern)
+	for _, pattern := range []string{"apis/*/definition.yaml", "package/provider/crds/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("cannot find %s: %v", pattern, err)
 		}
@@ -99,7 +102,7 @@ func composedElsewhere(t *testing.T) map[string][]string {
 // compose, and grant nothing else: no status, and no cluster-scoped kind.
 func TestTeamRoles(t *testing.T) {
 	view, edit := map[string][]string{}, map[string][]string{}
-	for _, d := range definitions(t) {
+	for _, d := range definitions(t, repository) {
 		if d.Spec.Scope != "Namespaced" {
 			continue
 		}
