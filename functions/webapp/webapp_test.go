@@ -286,7 +286,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := functionstest.New(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec)
+			c := functionstest.New(t, functionstest.WebApp(tc.spec))
 			c.Edit([]any{map[string]any{"name": "n", "schedule": "@daily", "args": []any{"a"}}}, "cronJobs")
 			c.Edit(map[string]any{"args": []any{"m"}}, "migration")
 			c.Settle()
@@ -431,7 +431,7 @@ func TestRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := functionstest.Refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec); got != tc.want {
+			if got := functionstest.Refused(t, functionstest.WebApp(tc.spec)); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 			}
 		})
@@ -453,12 +453,12 @@ func TestEnforcesCaps(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := functionstest.Refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: "+tc.spec); !strings.HasPrefix(got, tc.field+" ") {
+			if got := functionstest.Refused(t, functionstest.WebApp(tc.spec)); !strings.HasPrefix(got, tc.field+" ") {
 				t.Errorf("%s\nwant a refusal that begins with %s, got %q", tc.reason, tc.field, got)
 			}
 		})
 	}
-	if got := functionstest.Refused(t, "apiVersion: apps.example.com/v1\nkind: WebApp\nmetadata: {name: hello, namespace: team}\nspec: {image: x, environment: staging, replicas: 11}"); got != "" {
+	if got := functionstest.Refused(t, functionstest.WebApp("{image: x, environment: staging, replicas: 11}")); got != "" {
 		t.Errorf("More than 10 are fine in staging: got %q", got)
 	}
 }
