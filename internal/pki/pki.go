@@ -54,16 +54,26 @@ func Authority(name string, old Pair, now time.Time) (Pair, error) {
 
 // Server creates a certificate for servers of the given names, signed by an authority.
 func Server(authority Pair, names []string, now time.Time) (Pair, error) {
-	return server(authority, names, now, ServerLifetime)
+	return server(authority, serverName, names, now, ServerLifetime, x509.ExtKeyUsageServerAuth)
 }
 
 // StaticServer creates a certificate for a server that reads it once, and is replaced when it
 // changes.
 func StaticServer(authority Pair, names []string, now time.Time) (Pair, error) {
-	return server(authority, names, now, StaticLifetime)
+	return server(authority, serverName, names, now, StaticLifetime, x509.ExtKeyUsageServerAuth)
 }
 
-func server(authority Pair, names []string, now time.Time, lifetime time.Duration) (Pair, error) {
+// Peer creates a certificate for a program that is both a server, under the given names, and a
+// client, under a common name. ServerHolds checks it too.
+func Peer(authority Pair, common string, names []string, now time.Time) (Pair, error) {
+	return server(authority, common, names, now, ServerLifetime, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+}
+
+// serverName is the common name of servers. Clients compare only the alternative names. These may
+// be longer than a common name, which has at most 64 characters.
+const serverName = "server"
+
+func server(authority Pair, common string, names []string, now time.Time, lifetime time.Duration, usage ...x509.ExtKeyUsage) (Pair, error) {
 	parent, signer, err := parse(authority)
 	if err != nil {
 		return Pair{}, fmt.Errorf("cannot use the authority: %w", err)
@@ -77,14 +87,12 @@ func server(authority Pair, names []string, now time.Time, lifetime time.Duratio
 		until = parent.NotAfter
 	}
 	template := &x509.Certificate{
-		// Clients compare only the alternative names. These may be longer than a common name, which
-		// has at most 64 characters.
-		Subject:     pkix.Name{CommonName: "server"},
+		Subject:     pkix.Name{CommonName: common},
 		DNSNames:    names,
 		NotBefore:   now.Add(-skew),
 		NotAfter:    until,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: usage,
 	}
 	return sign(template, parent, key, signer)
 }
