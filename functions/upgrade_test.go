@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -68,7 +69,7 @@ func TestUpgrade(t *testing.T) {
 			if diff := cmp.Diff(before, pods(c)); diff != "" {
 				t.Errorf("%s\npods changed out of the window: -before, +after:\n%s", tc.reason, diff)
 			}
-			if status, message := c.Condition(compose.ConditionUpgraded); status != "False" {
+			if status, message := c.Condition(appsv1.TypeUpgraded); status != "False" {
 				t.Errorf("%s\nwant it said that the release waits, got %s %q", tc.reason, status, message)
 			}
 			if c.Phase() != "Running" {
@@ -88,7 +89,7 @@ func TestUpgrade(t *testing.T) {
 			if cmp.Equal(before, pods(c)) {
 				t.Errorf("%s\nwant other pods in the window", tc.reason)
 			}
-			if status, message := c.Condition(compose.ConditionUpgraded); status != "True" {
+			if status, message := c.Condition(appsv1.TypeUpgraded); status != "True" {
 				t.Errorf("%s\nwant it said that the claim is upgraded, got %s %q", tc.reason, status, message)
 			}
 

@@ -5,19 +5,10 @@ import (
 	"strings"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/text"
-)
-
-// Types of this kind's conditions.
-const (
-	conditionBackupHealthy      = "BackupHealthy"
-	conditionArchivingHealthy   = "ArchivingHealthy"
-	conditionReplicationHealthy = "ReplicationHealthy"
-	conditionStorageHealthy     = "StorageHealthy"
-	conditionParametersApplied  = "ParametersApplied"
-	conditionDatabasesReady     = "DatabasesReady"
 )
 
 // verdict is the status of one aspect of a cluster, from which a condition is made.
@@ -41,12 +32,12 @@ func (v verdict) condition(typ string) compose.Condition {
 
 func (d *cluster) conditions() []compose.Condition {
 	return []compose.Condition{
-		d.backups().condition(conditionBackupHealthy),
-		d.archive().condition(conditionArchivingHealthy),
-		d.replication().condition(conditionReplicationHealthy),
-		d.volumes().condition(conditionStorageHealthy),
-		d.problems(appsv1.ReasonParametersRefused, instance.SubjectParameter).condition(conditionParametersApplied),
-		d.problems(appsv1.ReasonReconcileFailed, instance.SubjectDatabase, instance.SubjectUser).condition(conditionDatabasesReady),
+		d.backups().condition(appsv1.TypeBackupHealthy),
+		d.archive().condition(appsv1.TypeArchivingHealthy),
+		d.replication().condition(appsv1.TypeReplicationHealthy),
+		d.volumes().condition(appsv1.TypeStorageHealthy),
+		d.problems(appsv1.ReasonParametersRefused, instance.SubjectParameter).condition(appsv1.TypeParametersApplied),
+		d.problems(appsv1.ReasonReconcileFailed, instance.SubjectDatabase, instance.SubjectUser).condition(appsv1.TypeDatabasesReady),
 	}
 }
 
@@ -95,7 +86,7 @@ func (d *cluster) backups() verdict {
 	if yes, _, words := w.condition("Ready"); !yes {
 		return verdict{reason: appsv1.ReasonPending, message: clip(cmp.Or(words, "No backup has been made yet"))}
 	}
-	if _, no, words := w.condition("Verified"); no {
+	if _, no, words := w.condition(backupv1.TypeVerified); no {
 		return verdict{reason: appsv1.ReasonNotRestorable, message: clip(words)}
 	}
 	if d.backup.smaller != "" {

@@ -24,7 +24,7 @@ func (d *cluster) status(o compose.Outcome) *appsv1.DatabaseClusterStatus {
 	if d.spec.Size > 1 {
 		s.ReadOnlyEndpoint = hostPort(d.traits.Port, d.Claim, replica, d.Namespace)
 	}
-	if s.Phase == "Degraded" && s.Message == "" {
+	if s.Phase == appsv1.PhaseDegraded && s.Message == "" {
 		s.Message = cmp.Or(d.replication().problem(), d.volumes().problem(), d.archive().problem())
 	}
 	return s
@@ -38,13 +38,13 @@ func (d *cluster) phase(o compose.Outcome) appsv1.DatabaseClusterPhase {
 		return "Hibernated"
 	case o.Phase == compose.Running && (!d.replication().True || !d.volumes().True || slices.Contains([]string{appsv1.ReasonFailing, appsv1.ReasonRepositoryFull, appsv1.ReasonArchiveGap}, d.archive().reason)):
 		// It serves, but needs attention.
-		return "Degraded"
+		return appsv1.PhaseDegraded
 	case o.Phase == compose.Running:
-		return "Running"
+		return appsv1.PhaseRunning
 	case o.Phase == compose.Degraded:
-		return "Degraded"
+		return appsv1.PhaseDegraded
 	case o.Phase == compose.Failed:
-		return "Failed"
+		return appsv1.PhaseFailed
 	case d.restores():
 		return "Restoring"
 	case o.Common.ReadyGeneration == 0:

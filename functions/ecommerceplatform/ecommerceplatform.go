@@ -43,15 +43,6 @@ const (
 // platformName is the value of the label app.kubernetes.io/name of the platform's own objects.
 const platformName = "ecommerceplatform"
 
-// Types of this kind's conditions.
-const (
-	conditionDatabase = "DatabaseReady"
-	conditionCache    = "CacheReady"
-	conditionBackend  = "BackendReady"
-	conditionFrontend = "FrontendReady"
-	conditionIngress  = "IngressReady"
-)
-
 // shop is what the builders read of a claim.
 type shop struct {
 	build.Scope
@@ -228,11 +219,11 @@ func (s *shop) plan() *compose.Plan {
 
 func (s *shop) conditions(o compose.Outcome) []compose.Condition {
 	return []compose.Condition{
-		compose.PartReady(conditionDatabase, o, database),
-		compose.PartReady(conditionCache, o, cache),
-		compose.PartReady(conditionBackend, o, backend),
-		compose.PartReady(conditionFrontend, o, frontend),
-		compose.PartReady(conditionIngress, o, ingress),
+		compose.PartReady(platformv1.TypeDatabaseReady, o, database),
+		compose.PartReady(platformv1.TypeCacheReady, o, cache),
+		compose.PartReady(platformv1.TypeBackendReady, o, backend),
+		compose.PartReady(platformv1.TypeFrontendReady, o, frontend),
+		compose.PartReady(platformv1.TypeIngressReady, o, ingress),
 		s.config.Condition(o),
 	}
 }

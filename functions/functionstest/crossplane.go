@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/internal/converge"
 )
@@ -261,7 +262,7 @@ func (c *Crossplane) Settle() [][]string {
 			out = append(out, appeared)
 			continue
 		}
-		if c.Phase() == "Running" || c.Phase() == "Hibernated" {
+		if c.Phase() == appsv1.PhaseRunning || c.Phase() == "Hibernated" {
 			c.Reconcile()
 			return out
 		}

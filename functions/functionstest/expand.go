@@ -5,6 +5,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // Composed is one object that a claim composes.
@@ -61,7 +63,7 @@ func (c *Crossplane) Expand() []Composed {
 	for _, n := range c.ComponentNames() {
 		o := Composed{Claim: Get(c.Claim, "kind").GetStringValue() + " " + Get(c.Claim, "metadata", "name").GetStringValue(), Component: n, Object: c.Observed[n]}
 		out = append(out, o)
-		if o.Kind() == "WebApp" || o.Kind() == "DatabaseCluster" {
+		if o.Kind() == appsv1.WebAppKind || o.Kind() == appsv1.DatabaseClusterKind {
 			out = append(out, c.Nested(n).Expand()...)
 		}
 	}

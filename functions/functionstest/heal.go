@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/converge"
 )
@@ -24,10 +26,10 @@ func (c *Crossplane) Heal(components ...string) {
 			c.t.Fatalf("%s is not there to be healed", n)
 		}
 		switch Get(o, "kind").GetStringValue() {
-		case "DatabaseCluster", "WebApp":
+		case appsv1.DatabaseClusterKind, appsv1.WebAppKind:
 			// The health of a claim depends on what it composes, which is not simulated here.
 			c.SetStatus(n, fmt.Sprintf(`{phase: Running, readyGeneration: %[1]v, conditions: [{type: Synced, status: "True", observedGeneration: %[1]v}, {type: Ready, status: "True", observedGeneration: %[1]v}]}`, Get(o, "metadata", "generation").GetNumberValue()))
-		case "Backup":
+		case backupv1.BackupKind:
 			// A Backup becomes Ready only when a test sets its status.
 			if Get(o, "metadata", "annotations", backup.EscrowAnnotation) != nil && Get(o, "status") == nil {
 				c.SetStatus(n, `{conditions: [{type: Escrowed, status: "True", reason: Kept, observedGeneration: 1}]}`)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // Refused runs the function on a claim that has no objects yet, and returns the message of its
@@ -25,7 +27,7 @@ func Refused(t testing.TB, claim string) string {
 		t.Errorf("a refused claim applies nothing, got %v", slices.Sorted(maps.Keys(rsp.GetDesired().GetResources())))
 	}
 	status := Get(rsp.GetDesired().GetComposite().GetResource(), "status").GetStructValue()
-	if got := Get(status, "phase").GetStringValue(); got != "Failed" {
+	if got := Get(status, "phase").GetStringValue(); got != appsv1.PhaseFailed {
 		t.Errorf("want phase Failed, got %q", got)
 	}
 	if got := Get(status, "message").GetStringValue(); got != r.GetMessage() {
@@ -56,7 +58,7 @@ func RefusedWhileRunning(t testing.TB, c *Crossplane, change func()) string {
 	if !slices.Equal(before, c.ComponentNames()) || c.Phase() != phase {
 		t.Errorf("a refused change changes nothing: want %v in phase %s, got %v in phase %s", before, phase, c.ComponentNames(), c.Phase())
 	}
-	if status, message := c.Condition("Accepted"); status != "False" || message != r.GetMessage() {
+	if status, message := c.Condition(appsv1.TypeAccepted); status != "False" || message != r.GetMessage() {
 		t.Errorf("want condition Accepted False %q, got %s %q", r.GetMessage(), status, message)
 	}
 	return r.GetMessage()

@@ -17,10 +17,6 @@ import (
 	"github.com/storeplane/storeplane/internal/podfailure"
 )
 
-// conditionMigration is the type of the condition that reports the state of the
-// migration of the claim's image.
-const conditionMigration = "MigrationReady"
-
 // migrationName returns the component of the claim's migration, or "" without one. It contains a
 // digest of the image, the command and the arguments, so that each of these is migrated to once.
 // Limits, podSecurity baseline and the user count where they are set: a user who changes one of

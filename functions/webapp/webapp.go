@@ -168,7 +168,7 @@ func (a *app) plan() *compose.Plan {
 	p.PollInterval = a.settings.Interval()
 	p.Status = func(o compose.Outcome) any { return a.status(o) }
 	p.Conditions = func(o compose.Outcome) []compose.Condition {
-		return []compose.Condition{a.config.Condition(o), compose.PartReady(conditionMigration, o, migration)}
+		return []compose.Condition{a.config.Condition(o), compose.PartReady(appsv1.TypeMigrationReady, o, migration)}
 	}
 	return p
 }

@@ -19,9 +19,6 @@ const (
 
 	// ConfigPart is the part of the claim's status that the AppConfig counts for.
 	ConfigPart = "config"
-
-	// ConditionConfig is the type of the condition that reports whether the config is rolled out.
-	ConditionConfig = "ConfigReady"
 )
 
 // Config is a claim's config: what the claim declares, and what is observed of its AppConfig. It is
@@ -213,7 +210,7 @@ func (c *Config) Status(o compose.Outcome) *appsv1.ConfigStatus {
 // only when the AppConfig has failed. The progress before that is in the AppConfig's own status,
 // pod by pod: each message would cost two writes to the claim.
 func (c *Config) Condition(o compose.Outcome) compose.Condition {
-	out := compose.PartReady(ConditionConfig, o, ConfigPart)
+	out := compose.PartReady(appsv1.TypeConfigReady, o, ConfigPart)
 	if c == nil || o.Health(ConfigComponent).State != health.Failed {
 		return out
 	}

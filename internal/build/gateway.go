@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
 	"github.com/storeplane/storeplane/internal/structs"
@@ -38,7 +39,7 @@ func CheckIngress(c *compose.Claim, in *appsv1.Ingress) error {
 		switch {
 		case len(validation.IsQualifiedName(strings.ToLower(k))) > 0:
 			return compose.Invalidf("ingress.annotations: %q is no name of an annotation", k)
-		case strings.HasSuffix(prefix, "crossplane.io") || strings.HasSuffix(prefix, "storeplane.example.com"):
+		case strings.HasSuffix(prefix, "crossplane.io") || strings.HasSuffix(prefix, storeplanev1.GroupVersion.Group):
 			return compose.Invalidf("ingress.annotations: %s is not the claim's to set", k)
 		}
 	}

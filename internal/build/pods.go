@@ -14,6 +14,10 @@ import (
 	"sigs.k8s.io/json"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
@@ -126,7 +130,9 @@ func checkAffinity(a *corev1.Affinity, raw *structpb.Struct) error {
 // its programs identify pods.
 func ownDomain(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return slices.Contains([]string{"storeplane.example.com", "apps.example.com", "platform.example.com", "backup.example.com", "config.example.com"}, domain)
+	return slices.Contains([]string{
+		storeplanev1.GroupVersion.Group, appsv1.GroupVersion.Group, platformv1.GroupVersion.Group, backupv1.GroupVersion.Group, configv1.GroupVersion.Group,
+	}, domain)
 }
 
 // isReservedLabel reports whether pods are selected by a label, or controllers identify theirs by

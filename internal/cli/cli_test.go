@@ -192,7 +192,7 @@ func TestKindNames(t *testing.T) {
 	type names struct{ Group, Kind, Plural, Short string }
 	got, want := map[string]names{}, map[string]names{}
 	for _, k := range kindNames {
-		got[k.kind] = names{k.group, k.kind, k.plural, k.short}
+		got[k.kind] = names{k.Group, k.kind, k.plural, k.short}
 	}
 	files, err := filepath.Glob("../../apis/*/definition.yaml")
 	if err != nil {

@@ -10,7 +10,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 	"github.com/storeplane/storeplane/internal/explain"
 	"github.com/storeplane/storeplane/internal/plan"
 	"github.com/storeplane/storeplane/internal/plan/state"
@@ -21,25 +26,25 @@ const ExitNotReady = 2
 
 // A kindName is a kind that commands accept, with the other names that kubectl has for it.
 type kindName struct {
-	group, version, kind, plural, short string
-	claim                               bool
+	schema.GroupVersion
+
+	kind, plural, short string
+	claim               bool
 }
 
 // kindNames are the kinds, as in their definitions.
 var kindNames = []kindName{
-	{"platform.example.com", "v1", "EcommercePlatform", "ecommerceplatforms", "ecp", true},
-	{"apps.example.com", "v1", "DatabaseCluster", "databaseclusters", "dbc", true},
-	{"apps.example.com", "v1", "WebApp", "webapps", "wa", true},
-	{"backup.example.com", "v1", "Backup", "backups", "bak", false},
-	{"backup.example.com", "v1", "Restore", "restores", "", false},
-	{"config.example.com", "v1", "AppConfig", "appconfigs", "ac", false},
+	{platformv1.GroupVersion, platformv1.EcommercePlatformKind, "ecommerceplatforms", "ecp", true},
+	{appsv1.GroupVersion, appsv1.DatabaseClusterKind, "databaseclusters", "dbc", true},
+	{appsv1.GroupVersion, appsv1.WebAppKind, "webapps", "wa", true},
+	{backupv1.GroupVersion, backupv1.BackupKind, "backups", "bak", false},
+	{backupv1.GroupVersion, backupv1.RestoreKind, "restores", "", false},
+	{configv1.GroupVersion, configv1.AppConfigKind, "appconfigs", "ac", false},
 }
-
-func (k kindName) apiVersion() string { return k.group + "/" + k.version }
 
 func (k kindName) is(name string) bool {
 	name = strings.ToLower(name)
-	return name != "" && slices.Contains([]string{strings.ToLower(k.kind), k.plural, k.short, k.plural + "." + k.group, strings.ToLower(k.kind) + "." + k.group}, name)
+	return name != "" && slices.Contains([]string{strings.ToLower(k.kind), k.plural, k.short, k.plural + "." + k.Group, strings.ToLower(k.kind) + "." + k.Group}, name)
 }
 
 type explainCmd struct {
@@ -151,7 +156,7 @@ func objectOf(do, kind, name, namespace string) (plan.Object, error) {
 	known := make([]string, 0, len(kindNames))
 	for _, k := range kindNames {
 		if k.is(kind) && name != "" && !strings.Contains(name, "/") {
-			return plan.Object{APIVersion: k.apiVersion(), Kind: k.kind, Namespace: namespace, Name: name}, nil
+			return plan.Object{APIVersion: k.GroupVersion.String(), Kind: k.kind, Namespace: namespace, Name: name}, nil
 		}
 		known = append(known, k.kind)
 	}

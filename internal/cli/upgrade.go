@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/plan/state"
 	"github.com/storeplane/storeplane/internal/waves"
@@ -58,7 +59,7 @@ func (c *upgradeCmd) Run(ctx context.Context, s streams) error {
 	}
 	waiting := 0
 	for _, u := range claims {
-		release, _, _ := unstructured.NestedString(u.Object, "status", "pendingRelease")
+		release, _, _ := unstructured.NestedString(u.Object, "status", appsv1.FieldPendingRelease)
 		if release == "" {
 			continue
 		}
@@ -133,7 +134,7 @@ func claimKinds() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, k := range kindNames {
 		if k.claim {
-			kinds = append(kinds, schema.FromAPIVersionAndKind(k.apiVersion(), k.kind))
+			kinds = append(kinds, schema.FromAPIVersionAndKind(k.GroupVersion.String(), k.kind))
 		}
 	}
 	return kinds
@@ -143,7 +144,7 @@ func claimKinds() []schema.GroupVersionKind {
 func waitsFor(u *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
-		if m, ok := c.(map[string]any); ok && m["type"] == compose.ConditionUpgraded {
+		if m, ok := c.(map[string]any); ok && m["type"] == appsv1.TypeUpgraded {
 			text, _ := m["message"].(string)
 			return text
 		}
@@ -160,7 +161,7 @@ func upgradeTo(ctx context.Context, client dynamic.Interface, u *unstructured.Un
 		if err != nil {
 			return fmt.Errorf("cannot upgrade %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
-		resource := schema.GroupVersionResource{Group: k.group, Version: k.version, Resource: k.plural}
+		resource := k.WithResource(k.plural)
 		if _, err := client.Resource(resource).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			return fmt.Errorf("cannot upgrade %s %s in namespace %s: %w", u.GetKind(), u.GetName(), u.GetNamespace(), err)
 		}

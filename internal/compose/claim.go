@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/fieldowner"
 	"github.com/storeplane/storeplane/internal/health"
 	"github.com/storeplane/storeplane/internal/structs"
@@ -237,16 +238,16 @@ func (c *Claim) OwnedByOther(component string, path ...string) bool {
 }
 
 // PodFailure returns the description of a failing pod in the claim's status, or "".
-func (c *Claim) PodFailure() string { return c.status("podFailure").GetStringValue() }
+func (c *Claim) PodFailure() string { return c.status(appsv1.FieldPodFailure).GetStringValue() }
 
 // wasReady reports whether the claim has been ready at its current generation.
 func (c *Claim) wasReady() bool {
-	g := int64(c.status("readyGeneration").GetNumberValue())
+	g := int64(c.status(appsv1.FieldReadyGeneration).GetNumberValue())
 	return g != 0 && g == c.Generation()
 }
 
 // isWatched is false while Crossplane's circuit breaker drops the claim's events.
-func (c *Claim) isWatched() bool { return c.conditionStatus("Responsive") != "False" }
+func (c *Claim) isWatched() bool { return c.conditionStatus(appsv1.TypeResponsive) != "False" }
 
 // isReady reports whether the claim's condition Ready is True.
 func (c *Claim) isReady() bool { return c.conditionStatus("Ready") == "True" }

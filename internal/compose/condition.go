@@ -8,17 +8,6 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
-// Types of the conditions that the kernel sets on every claim.
-const (
-	// ConditionAccepted is False while the claim, or the installation's settings, request something
-	// that is not possible. What runs stays as it is.
-	ConditionAccepted = "Accepted"
-
-	// ConditionPruned is False while objects that are no longer part of the claim stay because they
-	// hold data.
-	ConditionPruned = "Pruned"
-)
-
 // Condition is a condition of a claim.
 type Condition struct {
 	Type    string
@@ -51,17 +40,17 @@ func PartReady(typ string, o Outcome, part string) Condition {
 // used: the claim continues with its previous ones.
 func accepted(settingsProblem error) Condition {
 	if settingsProblem != nil {
-		return Condition{Type: ConditionAccepted, Reason: appsv1.ReasonSettingsInvalid, Message: settingsProblem.Error() + ". The claim goes on with the settings that it had"}
+		return Condition{Type: appsv1.TypeAccepted, Reason: appsv1.ReasonSettingsInvalid, Message: settingsProblem.Error() + ". The claim goes on with the settings that it had"}
 	}
-	return Condition{Type: ConditionAccepted, True: true, Reason: appsv1.ReasonAccepted}
+	return Condition{Type: appsv1.TypeAccepted, True: true, Reason: appsv1.ReasonAccepted}
 }
 
 func pruned(kept []string) Condition {
 	if len(kept) == 0 {
-		return Condition{Type: ConditionPruned, True: true, Reason: appsv1.ReasonPruned}
+		return Condition{Type: appsv1.TypePruned, True: true, Reason: appsv1.ReasonPruned}
 	}
 	return Condition{
-		Type:    ConditionPruned,
+		Type:    appsv1.TypePruned,
 		Reason:  appsv1.ReasonHoldsData,
 		Message: "No longer part of the claim, but kept since they hold data: " + strings.Join(kept, ", "),
 	}

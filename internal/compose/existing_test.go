@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
-
 	"github.com/storeplane/storeplane/internal/fieldowner"
 )
 
@@ -204,7 +203,7 @@ func TestRespondFreshComponent(t *testing.T) {
 	if len(rsp.GetResults()) != 1 || rsp.GetResults()[0].GetSeverity() != fnv1.Severity_SEVERITY_FATAL || !strings.Contains(rsp.GetResults()[0].GetMessage(), "ConfigMap shop-conf exists already") {
 		t.Errorf("Respond(): want a fatal result that names the ConfigMap, got %v", rsp.GetResults())
 	}
-	if c := rsp.GetConditions()[0]; c.GetType() != ConditionAccepted || c.GetReason() != appsv1.ReasonAlreadyExists {
+	if c := rsp.GetConditions()[0]; c.GetType() != appsv1.TypeAccepted || c.GetReason() != appsv1.ReasonAlreadyExists {
 		t.Errorf("Respond(): want Accepted False, AlreadyExists, got %v", c)
 	}
 }

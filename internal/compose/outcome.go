@@ -14,18 +14,11 @@ type Phase string
 
 // Phases of a claim.
 const (
-	// Pending means that nothing of the claim exists yet.
-	Pending Phase = "Pending"
-	// Deploying means that the claim, or a change of it, is being applied.
-	Deploying Phase = "Deploying"
-	// Running means that every declared component is healthy.
-	Running Phase = "Running"
-	// Degraded means that a component is no longer healthy although the claim has not changed since
-	// all components were.
-	Degraded Phase = "Degraded"
-	// Failed means that a component will not become healthy without a change, or that the claim
-	// cannot be composed.
-	Failed Phase = "Failed"
+	Pending   Phase = appsv1.PhasePending
+	Deploying Phase = appsv1.PhaseDeploying
+	Running   Phase = appsv1.PhaseRunning
+	Degraded  Phase = appsv1.PhaseDegraded
+	Failed    Phase = appsv1.PhaseFailed
 )
 
 // Outcome is the result of a decision, for the claim's status.
@@ -102,7 +95,7 @@ func newOutcome(c *Claim, p *Plan, d *Decision) Outcome {
 	if o.Common.Message == "" && !o.Ready {
 		o.Common.Message = "Waiting for the API server to take what it refuses as invalid: kubectl describe shows why in the events of this claim"
 	}
-	o.Common.ReadyGeneration = int64(c.status("readyGeneration").GetNumberValue())
+	o.Common.ReadyGeneration = int64(c.status(appsv1.FieldReadyGeneration).GetNumberValue())
 	if o.Ready {
 		o.Common.ReadyGeneration = c.Generation()
 	}

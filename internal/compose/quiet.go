@@ -69,18 +69,18 @@ func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, d *Decision, o Outcome
 	if c.IsReview() || o.Ready || o.Phase == Failed || hasNews(rsp, c) {
 		return false
 	}
-	phase := c.status("phase")
-	isStep := phase != nil && proto.Equal(desiredStatus(rsp)["phase"], phase) && c.isNested() && c.isStarting()
+	phase := c.status(appsv1.FieldPhase)
+	isStep := phase != nil && proto.Equal(desiredStatus(rsp)[appsv1.FieldPhase], phase) && c.isNested() && c.isStarting()
 	return isStep || phase != nil && addsReferences(c, d)
 }
 
 // hasNews reports whether the status of a response contains a change that must not wait.
 func hasNews(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
 	desired := desiredStatus(rsp)
-	if !proto.Equal(desired["podFailure"], c.status("podFailure")) || isFailed(c.status("phase")) {
+	if !proto.Equal(desired[appsv1.FieldPodFailure], c.status(appsv1.FieldPodFailure)) || isFailed(c.status(appsv1.FieldPhase)) {
 		return true
 	}
-	return c.status("phase") != nil && !proto.Equal(desired["acceptedSettings"], c.status("acceptedSettings"))
+	return c.status(appsv1.FieldPhase) != nil && !proto.Equal(desired[appsv1.FieldAcceptedSettings], c.status(appsv1.FieldAcceptedSettings))
 }
 
 // addsReferences reports whether Crossplane will reference objects after this pass that it does not
@@ -139,7 +139,7 @@ func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition 
 	if settled || !c.isStarting() {
 		return conditions
 	}
-	isFirst := c.status("readyGeneration").GetNumberValue() == 0
+	isFirst := c.status(appsv1.FieldReadyGeneration).GetNumberValue() == 0
 	out := make([]Condition, len(conditions))
 	for i, cond := range conditions {
 		was := c.condition(cond.Type)
@@ -194,5 +194,5 @@ func (c *Claim) circuitOpenFor() (time.Duration, bool) {
 	if c.isWatched() {
 		return 0, false
 	}
-	return c.since("Responsive")
+	return c.since(appsv1.TypeResponsive)
 }

@@ -3,6 +3,8 @@ package compose
 import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/proto"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // settle returns whether the claim has settled: all of it is healthy, and its status reports that.
@@ -36,10 +38,10 @@ func settle(rsp *fnv1.RunFunctionResponse, c *Claim, o Outcome) bool {
 // report.
 func statusReported(rsp *fnv1.RunFunctionResponse, c *Claim) bool {
 	desired := desiredStatus(rsp)
-	for _, f := range []string{"readyGeneration", "observedGeneration"} {
+	for _, f := range []string{appsv1.FieldReadyGeneration, appsv1.FieldObservedGeneration} {
 		if desired[f].GetNumberValue() != c.status(f).GetNumberValue() {
 			return false
 		}
 	}
-	return proto.Equal(desired["phase"], c.status("phase"))
+	return proto.Equal(desired[appsv1.FieldPhase], c.status(appsv1.FieldPhase))
 }

@@ -50,7 +50,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	if err := setStatus(rsp, claim, plan.Status(outcome)); err != nil {
 		return refuse(newResponse(req), claim, nil, err)
 	}
-	isOver := outcome.Ready || isFailed(desiredStatus(rsp)["phase"])
+	isOver := outcome.Ready || isFailed(desiredStatus(rsp)[appsv1.FieldPhase])
 	setObservedGeneration(rsp, claim, isOver && claim.isAbout("Ready"))
 	if holdsStatus(rsp, claim, decision, outcome) {
 		rsp.Desired.Composite.Resource = req.GetDesired().GetComposite().GetResource()
@@ -176,8 +176,8 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 		reason = invalid.reason
 	}
 	rsp.Conditions = []*fnv1.Condition{
-		Condition{Type: ConditionAccepted, Reason: reason, Message: err.Error()}.toProto(),
-		Condition{Type: ConditionStalled, True: true, Reason: reason, Message: err.Error()}.toProto(),
+		Condition{Type: appsv1.TypeAccepted, Reason: reason, Message: err.Error()}.toProto(),
+		Condition{Type: appsv1.TypeStalled, True: true, Reason: reason, Message: err.Error()}.toProto(),
 	}
 
 	rsp.Meta.Ttl = durationpb.New(c.ttl(false, 0))
@@ -259,7 +259,7 @@ func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.
 
 // crossplaneConditions are the conditions that Crossplane sets itself. It ignores those of
 // functions.
-var crossplaneConditions = []string{"Ready", "Synced", "Healthy", "UpToDate", "Responsive"}
+var crossplaneConditions = []string{"Ready", "Synced", "Healthy", "UpToDate", appsv1.TypeResponsive}
 
 // observedConditions returns the claim's conditions as they are, except those that Crossplane or a
 // refusal sets.
@@ -268,7 +268,7 @@ func observedConditions(c *Claim) []*fnv1.Condition {
 	for _, v := range c.status("conditions").GetListValue().GetValues() {
 		f := v.GetStructValue().GetFields()
 		typ := f["type"].GetStringValue()
-		if typ == ConditionAccepted || typ == ConditionStalled || slices.Contains(crossplaneConditions, typ) || f["status"].GetStringValue() == "Unknown" {
+		if typ == appsv1.TypeAccepted || typ == appsv1.TypeStalled || slices.Contains(crossplaneConditions, typ) || f["status"].GetStringValue() == "Unknown" {
 			continue
 		}
 		out = append(out, Condition{

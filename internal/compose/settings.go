@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/structs"
 )
 
@@ -85,7 +86,7 @@ func (d Data) Decode(into any) error {
 
 // lastSettings returns the settings that the claim was last composed with, or nil.
 func (c *Claim) lastSettings() *structpb.Struct {
-	text := c.status("acceptedSettings").GetStringValue()
+	text := c.status(appsv1.FieldAcceptedSettings).GetStringValue()
 	if text == "" {
 		return nil
 	}

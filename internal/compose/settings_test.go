@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // TestRespondSettings: a claim that was composed with settings keeps them while those of the
@@ -137,7 +139,7 @@ func TestRespondMaintains(t *testing.T) {
 			if r := rsp.GetResults(); len(r) != 1 || r[0].GetSeverity() != tc.severity || r[0].GetMessage() != "a typo" {
 				t.Errorf("%s\nRespond() results: got %v", tc.reason, r)
 			}
-			if c := rsp.GetConditions()[0]; c.GetType() != ConditionAccepted || c.GetStatus() != fnv1.Status_STATUS_CONDITION_FALSE {
+			if c := rsp.GetConditions()[0]; c.GetType() != appsv1.TypeAccepted || c.GetStatus() != fnv1.Status_STATUS_CONDITION_FALSE {
 				t.Errorf("%s\nRespond(): want Accepted False, got %v", tc.reason, c)
 			}
 			if len(tc.maintain) == 0 {

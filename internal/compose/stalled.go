@@ -9,30 +9,27 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
-// ConditionStalled is True while waiting does not help: the claim has failed, or is refused. Flux,
-// and any other client that evaluates kstatus, then reports the claim as failed instead of waiting
-// for it (https://github.com/fluxcd/cli-utils/blob/v1.0.0/pkg/kstatus/status/generic.go#L41-L69).
+// stalled returns condition Stalled for a response whose status is written. Flux, and any other
+// client that evaluates kstatus, reports the claim as failed by it instead of waiting for it
+// (https://github.com/fluxcd/cli-utils/blob/v1.0.0/pkg/kstatus/status/generic.go#L41-L69). The
+// condition follows the phase one pass later, for the same reason as Ready does (see settle), but
+// not after an edit, which is a new try.
 //
 // There is no condition Reconciling beside it: Ready False means the same, and one more condition
 // that changes in every pass is one more write.
-const ConditionStalled = "Stalled"
-
-// stalled returns the condition for a response whose status is written. It follows the phase one
-// pass later, for the same reason as Ready does (see settle), but not after an edit, which is a new
-// try.
 func stalled(rsp *fnv1.RunFunctionResponse, c *Claim) Condition {
 	status := desiredStatus(rsp)
-	now, message := isFailed(status["phase"]), status["message"].GetStringValue()
-	if isFailed(c.status("phase")) != now {
+	now, message := isFailed(status[appsv1.FieldPhase]), status["message"].GetStringValue()
+	if isFailed(c.status(appsv1.FieldPhase)) != now {
 		if now = c.isStalled(); now {
-			was := c.condition(ConditionStalled)
-			return Condition{Type: ConditionStalled, True: true, Reason: was["reason"].GetStringValue(), Message: was["message"].GetStringValue()}
+			was := c.condition(appsv1.TypeStalled)
+			return Condition{Type: appsv1.TypeStalled, True: true, Reason: was["reason"].GetStringValue(), Message: was["message"].GetStringValue()}
 		}
 	}
 	if !now {
-		return Condition{Type: ConditionStalled, Reason: appsv1.ReasonNotStalled}
+		return Condition{Type: appsv1.TypeStalled, Reason: appsv1.ReasonNotStalled}
 	}
-	return Condition{Type: ConditionStalled, True: true, Reason: appsv1.ReasonFailed, Message: cmp.Or(message, "Reconciliation failed")}
+	return Condition{Type: appsv1.TypeStalled, True: true, Reason: appsv1.ReasonFailed, Message: cmp.Or(message, "Reconciliation failed")}
 }
 
 func isFailed(phase *structpb.Value) bool { return phase.GetStringValue() == string(Failed) }
@@ -57,7 +54,7 @@ func setObservedGeneration(rsp *fnv1.RunFunctionResponse, c *Claim, now bool) {
 // refusal leaves Ready as it is, so the generation is that of Synced, which Crossplane writes in
 // every pass.
 func (c *Claim) isStalled() bool {
-	return c.conditionStatus(ConditionStalled) == "True" && c.isAbout("Synced")
+	return c.conditionStatus(appsv1.TypeStalled) == "True" && c.isAbout("Synced")
 }
 
 // isAbout reports whether the claim has a condition of a type that is about its newest generation.

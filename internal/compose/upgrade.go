@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 	"github.com/storeplane/storeplane/internal/fieldowner"
 	"github.com/storeplane/storeplane/internal/health"
 	"github.com/storeplane/storeplane/internal/waves"
@@ -24,9 +25,6 @@ const (
 	// declaration, so defaults that the API server fills in do not change it.
 	PodsAnnotation = "storeplane.example.com/pods"
 )
-
-// ConditionUpgraded is False while changes of a release wait for their time or are being applied.
-const ConditionUpgraded = "Upgraded"
 
 // Upgrade decides when changes of pods are applied that no user has made: those of another release
 // of Storeplane, or of the installation's settings. A change counts as such if another release has
@@ -164,7 +162,7 @@ func upgradeOf(c *Claim, u *Upgrade) *upgrade {
 	}
 	out := &upgrade{
 		Upgrade: u, inputs: c.inputs(u),
-		from: c.status("release").GetStringValue(), was: c.status("inputs").GetStringValue(),
+		from: c.status(appsv1.FieldRelease).GetStringValue(), was: c.status("inputs").GetStringValue(),
 	}
 	isNew := c.composed == 0 && len(c.adopted) == 0
 	out.holds = !isNew && out.from != u.Release && !c.isAdmitted(u, out.from) && !isEdit(out.was, out.inputs)
@@ -180,7 +178,7 @@ func (c *Claim) isAdmitted(u *Upgrade, from string) bool {
 		return true
 	case u.Urgent != nil && u.Urgent(from):
 		return true
-	case c.condition(ConditionUpgraded)["reason"].GetStringValue() == appsv1.ReasonUpgrading && c.status("pendingRelease").GetStringValue() == u.Release:
+	case c.condition(appsv1.TypeUpgraded)["reason"].GetStringValue() == appsv1.ReasonUpgrading && c.status(appsv1.FieldPendingRelease).GetStringValue() == u.Release:
 		return true
 	case !c.isInWave(u):
 		return false
@@ -215,7 +213,7 @@ func podsAt(s *structpb.Struct) []string {
 }
 
 // isClaimGroup contains the API groups of claims.
-var isClaimGroup = map[string]bool{appsv1.GroupVersion.Group: true, "platform.example.com": true}
+var isClaimGroup = map[string]bool{appsv1.GroupVersion.Group: true, platformv1.GroupVersion.Group: true}
 
 // hold keeps the pods of an object as they are observed, and leaves the rest of want as it is
 // declared. It does not keep them where no pod is ready: there is nothing to protect, and the
@@ -476,11 +474,11 @@ func (u *upgrade) condition(c *Claim) Condition {
 			}
 			waitsFor += "the maintenance window, " + u.Window.String()
 		}
-		return Condition{Type: ConditionUpgraded, Reason: reason, Message: fmt.Sprintf(
+		return Condition{Type: appsv1.TypeUpgraded, Reason: reason, Message: fmt.Sprintf(
 			"Release %s changes the pods of %s: it waits for %s. To have it now: kubectl annotate -n %s %s %s %s=%s --overwrite",
 			u.Release, strings.Join(u.held, ", "), waitsFor, c.Namespace(), strings.ToLower(c.Kind()), c.Name(), UpgradeAnnotation, u.Release)}
 	case u.unfinished && u.from != u.Release && c.composed > 0:
-		return Condition{Type: ConditionUpgraded, Reason: appsv1.ReasonUpgrading, Message: "Release " + u.Release + " is being applied"}
+		return Condition{Type: appsv1.TypeUpgraded, Reason: appsv1.ReasonUpgrading, Message: "Release " + u.Release + " is being applied"}
 	}
-	return Condition{Type: ConditionUpgraded, True: true, Reason: appsv1.ReasonUpgraded}
+	return Condition{Type: appsv1.TypeUpgraded, True: true, Reason: appsv1.ReasonUpgraded}
 }

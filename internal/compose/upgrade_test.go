@@ -88,7 +88,7 @@ func TestUpgrade(t *testing.T) {
 		},
 		"WaveOfNext": {
 			reason:      "A claim that was being upgraded to a release goes on with the next once its wave has begun.",
-			status:      map[string]any{"release": "v1", "pendingRelease": "v1.9", "conditions": []any{map[string]any{"type": ConditionUpgraded, "status": "False", "reason": appsv1.ReasonUpgrading}}},
+			status:      map[string]any{"release": "v1", "pendingRelease": "v1.9", "conditions": []any{map[string]any{"type": appsv1.TypeUpgraded, "status": "False", "reason": appsv1.ReasonUpgrading}}},
 			annotations: map[string]any{waves.Annotation: "v2"},
 			change:      func(u *Upgrade) { u.Waves, u.Window = true, nil }, now: byDay, want: applied,
 		},
@@ -133,7 +133,7 @@ func TestUpgrade(t *testing.T) {
 			s := desiredStatus(rsp)
 			got.Release, got.Pending = s["release"].GetStringValue(), s["pendingRelease"].GetStringValue()
 			for _, c := range rsp.GetConditions() {
-				if c.GetType() == ConditionUpgraded {
+				if c.GetType() == appsv1.TypeUpgraded {
 					got.Upgraded = c.GetReason() == appsv1.ReasonUpgraded
 				}
 			}
@@ -154,15 +154,15 @@ func TestUpgradeMessage(t *testing.T) {
 	}{
 		"Window": {
 			reason: "For its window.", upgrade: Upgrade{Window: night{}},
-			want: Condition{Type: ConditionUpgraded, Reason: appsv1.ReasonAwaitingMaintenance, Message: "Release v2 changes the pods of Deployment shop-web: it waits for the maintenance window, each night." + now},
+			want: Condition{Type: appsv1.TypeUpgraded, Reason: appsv1.ReasonAwaitingMaintenance, Message: "Release v2 changes the pods of Deployment shop-web: it waits for the maintenance window, each night." + now},
 		},
 		"Wave": {
 			reason: "For its wave.", upgrade: Upgrade{Waves: true},
-			want: Condition{Type: ConditionUpgraded, Reason: appsv1.ReasonAwaitingWave, Message: "Release v2 changes the pods of Deployment shop-web: it waits for its wave (storeplane upgrade lists the waves)." + now},
+			want: Condition{Type: appsv1.TypeUpgraded, Reason: appsv1.ReasonAwaitingWave, Message: "Release v2 changes the pods of Deployment shop-web: it waits for its wave (storeplane upgrade lists the waves)." + now},
 		},
 		"Both": {
 			reason: "For both.", upgrade: Upgrade{Waves: true, Window: night{}},
-			want: Condition{Type: ConditionUpgraded, Reason: appsv1.ReasonAwaitingWave, Message: "Release v2 changes the pods of Deployment shop-web: it waits for its wave (storeplane upgrade lists the waves), and then for the maintenance window, each night." + now},
+			want: Condition{Type: appsv1.TypeUpgraded, Reason: appsv1.ReasonAwaitingWave, Message: "Release v2 changes the pods of Deployment shop-web: it waits for its wave (storeplane upgrade lists the waves), and then for the maintenance window, each night." + now},
 		},
 	}
 	for name, tc := range cases {
@@ -357,7 +357,7 @@ func TestUpgradeUnfinished(t *testing.T) {
 	}
 	rsp = upgraded(t, byDay, func(status map[string]any, _ map[string]*structpb.Struct, _ *Plan) {
 		status["pendingRelease"] = "v2"
-		status["conditions"] = []any{map[string]any{"type": ConditionUpgraded, "status": "False", "reason": appsv1.ReasonUpgrading}}
+		status["conditions"] = []any{map[string]any{"type": appsv1.TypeUpgraded, "status": "False", "reason": appsv1.ReasonUpgrading}}
 	})
 	if imageOf(rsp) != "app:2" {
 		t.Error("want a release that has begun to go on after the window")

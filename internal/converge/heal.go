@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
 	"github.com/storeplane/storeplane/internal/backup"
 )
@@ -21,8 +22,8 @@ var healers = map[schema.GroupKind]func(*unstructured.Unstructured) map[string]a
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: autoscaler,
 	{Group: "networking.k8s.io", Kind: "Ingress"}:           ingress,
 	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: route,
-	{Group: "config.example.com", Kind: "AppConfig"}:        appConfig,
-	{Group: "backup.example.com", Kind: "Backup"}:           backedUp,
+	configv1.AppConfigGroupVersionKind.GroupKind():          appConfig,
+	backupv1.BackupGroupVersionKind.GroupKind():             backedUp,
 	{Kind: "PersistentVolumeClaim"}:                         volumeClaim,
 }
 
@@ -51,7 +52,7 @@ func backedUp(u *unstructured.Unstructured) map[string]any {
 	out := managed(u)
 	if u.GetAnnotations()[backup.EscrowAnnotation] != "" {
 		conditions, _ := out["conditions"].([]any)
-		out["conditions"] = append(conditions, condition(backupv1.TypeEscrowed, "True", "Kept", "", u.GetGeneration()))
+		out["conditions"] = append(conditions, condition(backupv1.TypeEscrowed, "True", backupv1.ReasonKept, "", u.GetGeneration()))
 	}
 	return out
 }

@@ -8,10 +8,9 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-)
 
-// accepted is the condition by which a function refuses a claim.
-const accepted = "Accepted"
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+)
 
 // refusal returns why a function refuses the claim, or "".
 func refusal(rsp *fnv1.RunFunctionResponse) string {
@@ -21,7 +20,7 @@ func refusal(rsp *fnv1.RunFunctionResponse) string {
 		}
 	}
 	for _, c := range rsp.GetConditions() {
-		if c.GetType() == accepted && c.GetStatus() == fnv1.Status_STATUS_CONDITION_FALSE {
+		if c.GetType() == appsv1.TypeAccepted && c.GetStatus() == fnv1.Status_STATUS_CONDITION_FALSE {
 			return c.GetMessage()
 		}
 	}
@@ -31,7 +30,7 @@ func refusal(rsp *fnv1.RunFunctionResponse) string {
 // Refusal returns why a function refuses a claim, by the claim's status, or "".
 func Refusal(claim *unstructured.Unstructured) string {
 	for _, c := range conditions(claim) {
-		if c["type"] == accepted && c["status"] == "False" {
+		if c["type"] == appsv1.TypeAccepted && c["status"] == "False" {
 			message, _ := c["message"].(string)
 			return message
 		}
@@ -92,7 +91,7 @@ func conditionsOf(rsp *fnv1.RunFunctionResponse, generation int64) []map[string]
 		fnv1.Status_STATUS_CONDITION_TRUE:  "True",
 		fnv1.Status_STATUS_CONDITION_FALSE: "False",
 	}
-	out := []map[string]any{condition("Responsive", "True", "WatchCircuitClosed", "", generation)}
+	out := []map[string]any{condition(appsv1.TypeResponsive, "True", "WatchCircuitClosed", "", generation)}
 	for _, c := range rsp.GetConditions() {
 		status, ok := names[c.GetStatus()]
 		if !ok {

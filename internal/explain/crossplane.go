@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/plan"
 	"github.com/storeplane/storeplane/internal/podfailure"
@@ -72,7 +73,7 @@ func (f *facts) unobserved(c *Cause, kind string) *Cause {
 
 // behind returns why Crossplane has not observed the newest edit of a claim, or nil.
 func (f *facts) behind(claim *unstructured.Unstructured) *Cause {
-	responsive := conditionOf(claim, "Responsive")
+	responsive := conditionOf(claim, appsv1.TypeResponsive)
 	c := &Cause{Object: objectOf(claim), Since: editedAt(claim), rank: passing}
 	switch {
 	case responsive.status == "False":

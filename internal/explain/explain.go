@@ -6,18 +6,18 @@ import (
 	"strings"
 	"time"
 
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
-	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/text"
 )
 
 // pausedAnnotation is Crossplane's annotation: an object with the value "true" is not reconciled.
-const pausedAnnotation = "crossplane.io/paused"
+const pausedAnnotation = xpmeta.AnnotationKeyReconciliationPaused
 
 // Explain explains the claim that is the first object of f.Tree, which must not be empty.
 func Explain(f Facts) Explanation {
@@ -78,7 +78,7 @@ func StateOf(claim *unstructured.Unstructured) State {
 		return Deleting
 	case isPaused(claim):
 		return Paused
-	case observed && isRefusal(conditionOf(claim, compose.ConditionAccepted)):
+	case observed && isRefusal(conditionOf(claim, appsv1.TypeAccepted)):
 		return Refused
 	case !observed, synced.status == "False", ready.status != "True", ready.isOld(claim):
 		return NotReady
@@ -94,7 +94,7 @@ func (f *facts) stateOf(claim *unstructured.Unstructured) (State, *time.Time) {
 	case Deleting:
 		return state, &claim.GetDeletionTimestamp().Time
 	case Refused:
-		return state, conditionOf(claim, compose.ConditionAccepted).since
+		return state, conditionOf(claim, appsv1.TypeAccepted).since
 	case Paused:
 		return state, synced.since
 	case Ready:
@@ -167,7 +167,7 @@ func isAside(claim, u *unstructured.Unstructured) bool {
 
 // itself returns the cause that lies in the claim and not in an object that it composes, or nil.
 func (f *facts) itself(claim *unstructured.Unstructured) *Cause {
-	accepted := conditionOf(claim, compose.ConditionAccepted)
+	accepted := conditionOf(claim, appsv1.TypeAccepted)
 	c := &Cause{Object: objectOf(claim), Since: accepted.since, rank: lasting, Evidence: []Evidence{accepted.evidence(claim)}}
 	switch state := StateOf(claim); {
 	case state == Deleting:
@@ -195,7 +195,10 @@ func paused(u *unstructured.Unstructured) *Cause {
 }
 
 // gates are the conditions that must be True for a claim to be ready, the most specific first.
-var gates = []string{"MigrationReady", "ConfigReady", "StorageHealthy", "ReplicationHealthy", "DatabasesReady", "DatabaseReady", "CacheReady", "BackendReady", "FrontendReady", "IngressReady"}
+var gates = []string{
+	appsv1.TypeMigrationReady, appsv1.TypeConfigReady, appsv1.TypeStorageHealthy, appsv1.TypeReplicationHealthy, appsv1.TypeDatabasesReady,
+	platformv1.TypeDatabaseReady, platformv1.TypeCacheReady, platformv1.TypeBackendReady, platformv1.TypeFrontendReady, platformv1.TypeIngressReady,
+}
 
 // stated returns the cause that the status of the claim gives: the first condition of gates that is
 // False, or else the message of the status. It is nil where there is neither.
@@ -215,7 +218,7 @@ func (f *facts) stated(claim *unstructured.Unstructured) *Cause {
 
 // isGeneral holds the types of conditions that describe a whole object and are evaluated
 // separately.
-var isGeneral = map[string]bool{"Ready": true, "Synced": true, "Stalled": true, "Responsive": true, compose.ConditionAccepted: true}
+var isGeneral = map[string]bool{"Ready": true, "Synced": true, appsv1.TypeStalled: true, appsv1.TypeResponsive: true, appsv1.TypeAccepted: true}
 
 // warnings returns what is wrong with a claim and the objects below it without keeping it from
 // being ready: conditions that are False, CronJobs whose newest Job failed, and managed resources
@@ -224,12 +227,12 @@ func (f *facts) warnings(claim *unstructured.Unstructured) []Cause {
 	var out []Cause
 	ready := StateOf(claim) == Ready
 	for _, c := range conditionsOf(claim) {
-		always := c.typ == "Responsive" || c.reason == appsv1.ReasonSettingsInvalid
+		always := c.typ == appsv1.TypeResponsive || c.reason == appsv1.ReasonSettingsInvalid
 		if c.status != "False" || c.message == "" || !always && (!ready || isGeneral[c.typ]) {
 			continue
 		}
 		w := Cause{Object: objectOf(claim), Message: c.message, Since: c.since, Evidence: []Evidence{c.evidence(claim)}}
-		if c.typ == "Responsive" {
+		if c.typ == appsv1.TypeResponsive {
 			w.Message = "changes often, so that Crossplane reconciles it at intervals alone: " + strings.TrimSuffix(c.message, ".")
 			w.Do = []string{"It passes by itself once what is in the claim does not change any more"}
 		}

@@ -7,6 +7,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 )
 
 // stored lists the kinds that are healthy once the API server has stored them: there is nothing to
@@ -35,7 +37,7 @@ var kstatusGroups = map[string]bool{"": true, "apps": true, "batch": true}
 
 var (
 	jobKind       = schema.GroupKind{Group: "batch", Kind: "Job"}
-	appConfigKind = schema.GroupKind{Group: "config.example.com", Kind: "AppConfig"}
+	appConfigKind = configv1.AppConfigGroupVersionKind.GroupKind()
 )
 
 // IsStored reports whether objects of this kind are healthy as soon as they are stored.

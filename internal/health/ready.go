@@ -20,21 +20,21 @@ func readyCondition(obj *structpb.Struct) Status {
 	msg := st["message"].GetStringValue()
 
 	ready, synced := condition(obj, "Ready"), condition(obj, "Synced")
-	accepted := condition(obj, "Accepted")
+	accepted := condition(obj, appsv1.TypeAccepted)
 	switch {
 	// Crossplane writes Synced in every pass, so its generation is that of all conditions below.
 	case isOld(synced, meta):
 		return progressing(notReady(obj))
 	case accepted["status"].GetStringValue() == "False" && accepted["reason"].GetStringValue() != appsv1.ReasonSettingsInvalid:
 		return failed(cmp.Or(accepted["message"].GetStringValue(), "Rejected"))
-	case st["phase"].GetStringValue() == "Failed":
+	case st[appsv1.FieldPhase].GetStringValue() == appsv1.PhaseFailed:
 		return failed(cmp.Or(msg, "Reconciliation failed"))
 	case synced["status"].GetStringValue() == "False":
 		return progressing(cmp.Or(synced["message"].GetStringValue(), "It is not synced"))
-	case st["phase"].GetStringValue() == "Degraded" && ready["status"].GetStringValue() != "True":
+	case st[appsv1.FieldPhase].GetStringValue() == appsv1.PhaseDegraded && ready["status"].GetStringValue() != "True":
 		return progressing(cmp.Or(strings.TrimPrefix(msg, waitingFor), notReady(obj)))
 	case ready["status"].GetStringValue() != "True" || isOld(ready, meta):
-		return progressing(cmp.Or(st["podFailure"].GetStringValue(), notReady(obj)))
+		return progressing(cmp.Or(st[appsv1.FieldPodFailure].GetStringValue(), notReady(obj)))
 	default:
 		return healthy()
 	}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/build"
 )
 
@@ -34,8 +36,8 @@ var rules = map[schema.GroupKind]func(*forecast, pair) []Effect{
 	{Kind: "Service"}:                                       (*forecast).service,
 	{Group: "networking.k8s.io", Kind: "Ingress"}:           (*forecast).route,
 	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: (*forecast).route,
-	{Group: "backup.example.com", Kind: "Backup"}:           (*forecast).backup,
-	{Group: "config.example.com", Kind: "AppConfig"}:        (*forecast).appConfig,
+	backupv1.BackupGroupVersionKind.GroupKind():             (*forecast).backup,
+	configv1.AppConfigGroupVersionKind.GroupKind():          (*forecast).appConfig,
 }
 
 // effectsOf returns the effects of changes, in their order.

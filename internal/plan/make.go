@@ -20,12 +20,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/fieldowner"
 	"github.com/storeplane/storeplane/internal/guardrails"
 	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/render"
+	"github.com/storeplane/storeplane/internal/waves"
 	"github.com/storeplane/storeplane/internal/xrd"
 )
 
@@ -155,7 +157,7 @@ func notesOf(e *edit, edits []Field) []string {
 		out = append(out, fmt.Sprintf("the claim is composed by %s %s, which reverts the edit: edit that one", by.Kind, by.Name))
 	}
 	for _, u := range e.tree {
-		if release, _, _ := unstructured.NestedString(u.Object, "status", "pendingRelease"); release != "" {
+		if release, _, _ := unstructured.NestedString(u.Object, "status", appsv1.FieldPendingRelease); release != "" {
 			then := "an edit of what that one runs brings it at once"
 			if areUnheld(edits) {
 				then = "this edit does not bring it outside of the window, and what of it is listed as drift waits as well"
@@ -434,21 +436,19 @@ func (p *Planner) fetch(e *edit) func(context.Context, string, *fnv1.ResourceSel
 		case o.Kind == "Secret" && !strings.HasPrefix(requirement, compose.ExistingPrefix):
 			e.standIns = append(e.standIns, o.Name)
 			return []*unstructured.Unstructured{standIn(o)}, nil
-		case o.Kind != settingsKind || e.live == nil:
+		case o.Kind != waves.SettingsKind.Kind || e.live == nil:
 			return nil, nil
 		}
-		text, _, _ := unstructured.NestedString(e.live.Object, "status", "acceptedSettings")
+		text, _, _ := unstructured.NestedString(e.live.Object, "status", appsv1.FieldAcceptedSettings)
 		data := map[string]any{}
 		if json.Unmarshal([]byte(text), &data) != nil {
 			return nil, nil //nolint:nilerr // a claim without settings
 		}
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": sel.GetApiVersion(), "kind": settingsKind, "data": data}}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": sel.GetApiVersion(), "kind": waves.SettingsKind.Kind, "data": data}}
 		u.SetName(sel.GetMatchName())
 		return []*unstructured.Unstructured{u}, nil
 	}
 }
-
-const settingsKind = "EnvironmentConfig"
 
 // standIn returns a stand-in for a Secret that a user created for the claim and that may not be
 // read. It has all keys that are read from such Secrets.

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/storeplane/storeplane/internal/waves"
 )
 
 // composition is the Composition of one kind, and its YAML.
@@ -107,8 +109,8 @@ func requiredSchemas(ctx context.Context, files fs.FS, serves func(context.Conte
 // Settings selects the installation's EnvironmentConfig, as every Composition does.
 func Settings() *fnv1.ResourceSelector {
 	return &fnv1.ResourceSelector{
-		ApiVersion: "apiextensions.crossplane.io/v1beta1", Kind: "EnvironmentConfig",
-		Match: &fnv1.ResourceSelector_MatchName{MatchName: "storeplane"},
+		ApiVersion: waves.SettingsKind.GroupVersion().String(), Kind: waves.SettingsKind.Kind,
+		Match: &fnv1.ResourceSelector_MatchName{MatchName: waves.SettingsName},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/guardrails"
 	"github.com/storeplane/storeplane/internal/settings"
+	"github.com/storeplane/storeplane/internal/waves"
 )
 
 // Policy checks a claim against the guardrails and returns a PolicyReport. An error comes with the
@@ -54,7 +55,7 @@ func Guard(claim *unstructured.Unstructured, cluster []*unstructured.Unstructure
 		return nil, err
 	}
 	for _, u := range cluster {
-		if u.GetKind() != "EnvironmentConfig" || u.GetName() != "storeplane" {
+		if u.GetKind() != waves.SettingsKind.Kind || u.GetName() != waves.SettingsName {
 			continue
 		}
 		s, err := asStruct(u)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/images"
@@ -195,13 +197,13 @@ func (b *Backup) Readable(namespace string) *backup.Bounds {
 
 // Values of Backup.Encryption.
 const (
-	EncryptionNone      = "None"
-	EncryptionGenerated = "Generated"
+	EncryptionNone      = string(storeplanev1.EncryptionNone)
+	EncryptionGenerated = string(storeplanev1.EncryptionGenerated)
 )
 
 // Generates reports whether new databases get a generated key for their backups.
 func (b *Backup) Generates() bool {
-	return b != nil && b.Type != "volume" && b.Encryption != EncryptionNone
+	return b != nil && b.Type != string(backupv1.Volume) && b.Encryption != EncryptionNone
 }
 
 // Destination returns the destination of a claim that names none.
@@ -374,11 +376,11 @@ func (b *Backup) check() error {
 	fault := ""
 	switch {
 	case b == nil:
-	case !slices.Contains([]string{"s3", "gcs", "azure", "volume"}, b.Type):
+	case !slices.Contains([]backupv1.StoreType{backupv1.S3, backupv1.GCS, backupv1.Azure, backupv1.Volume}, backupv1.StoreType(b.Type)):
 		fault = "type must be s3, gcs, azure or volume, is " + strconv.Quote(b.Type)
-	case b.Type != "volume" && b.Bucket == "":
+	case b.Type != string(backupv1.Volume) && b.Bucket == "":
 		fault = "bucket is needed for type " + b.Type
-	case b.Type == "volume" && b.Bucket != "":
+	case b.Type == string(backupv1.Volume) && b.Bucket != "":
 		fault = "bucket must be left out for type volume: each claim gets a volume of its own"
 	case b.Endpoint != "" && !endpoint.MatchString(b.Endpoint):
 		fault = "endpoint must be a URL like https://store.example.com, is " + strconv.Quote(b.Endpoint)
@@ -394,7 +396,7 @@ func (b *Backup) check() error {
 		fault = "secretRef needs either perNamespace: true, for a Secret " + b.SecretRef.Name + "-<namespace> for the claims of each namespace, or shared: true, for one that lets a user who may read Secrets in one of them read and delete the backups of all"
 	case !slices.Contains([]string{"", EncryptionNone, EncryptionGenerated}, b.Encryption):
 		fault = "encryption must be None or Generated, is " + strconv.Quote(b.Encryption)
-	case b.Encryption == EncryptionGenerated && b.Type == "volume":
+	case b.Encryption == EncryptionGenerated && b.Type == string(backupv1.Volume):
 		fault = "encryption: Generated is for stores that namespaces share: type volume is a volume for each claim"
 	case slices.ContainsFunc(b.Grants, func(g Grant) bool { return !dnsName.MatchString(g.Of) || len(g.To) == 0 }):
 		fault = "grants need of, the namespace whose backups may be restored, and to, the namespaces that may"

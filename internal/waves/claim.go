@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,21 +48,13 @@ type Claim struct {
 	IsAside bool
 }
 
-// Types of a claim's conditions that are read.
-const (
-	typeReady    = "Ready"
-	typeAccepted = "Accepted"
-)
-
-const pausedAnnotation = "crossplane.io/paused"
-
 // Read reads a claim.
 func Read(u *unstructured.Unstructured) Claim {
 	a := u.GetAnnotations()
 	c := Claim{
 		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(),
 		Wave: a[Annotation], Mark: Mark(a[MarkAnnotation]), Generation: u.GetGeneration(),
-		IsAside: a[pausedAnnotation] == "true" || u.GetDeletionTimestamp() != nil,
+		IsAside: a[xpmeta.AnnotationKeyReconciliationPaused] == "true" || u.GetDeletionTimestamp() != nil,
 	}
 	c.Since, _ = time.Parse(time.RFC3339, a[TimeAnnotation])
 	if owner := metav1.GetControllerOfNoCopy(u); owner != nil {
@@ -69,10 +63,10 @@ func Read(u *unstructured.Unstructured) Claim {
 	for _, f := range []struct {
 		name string
 		into *string
-	}{{"release", &c.Release}, {"pendingRelease", &c.Pending}, {"phase", &c.Phase}, {"message", &c.Message}} {
+	}{{appsv1.FieldRelease, &c.Release}, {appsv1.FieldPendingRelease, &c.Pending}, {appsv1.FieldPhase, &c.Phase}, {appsv1.FieldMessage, &c.Message}} {
 		*f.into, _, _ = unstructured.NestedString(u.Object, "status", f.name)
 	}
-	c.ReadyGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "readyGeneration")
+	c.ReadyGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", appsv1.FieldReadyGeneration)
 	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	list, _ := conditions.([]any)
 	for _, each := range list {
@@ -81,11 +75,11 @@ func Read(u *unstructured.Unstructured) Claim {
 			continue
 		}
 		switch f["type"] {
-		case typeReady:
+		case string(xpv2.TypeReady):
 			at, _ := f["lastTransitionTime"].(string)
 			c.Ready = f["status"] == "True"
 			c.ReadySince, _ = time.Parse(time.RFC3339, at)
-		case typeAccepted:
+		case appsv1.TypeAccepted:
 			// Other reasons do not count: settings that cannot be used refuse every claim.
 			c.IsRefused = f["status"] == "False" && (f["reason"] == appsv1.ReasonInvalid || f["reason"] == appsv1.ReasonAlreadyExists)
 		}
@@ -100,7 +94,7 @@ func (c Claim) isWell() bool {
 }
 
 // isBad reports whether the claim is Degraded or Failed, which it may be while it is Ready.
-func (c Claim) isBad() bool { return c.Phase == "Degraded" || c.Phase == "Failed" }
+func (c Claim) isBad() bool { return c.Phase == appsv1.PhaseDegraded || c.Phase == appsv1.PhaseFailed }
 
 // isSettled reports whether the claim has been ready at its current generation. If not, its team
 // has changed it.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // State is the state of a wave.
@@ -270,9 +272,9 @@ func (f family) state(release string, now time.Time) (state, time.Time, *Claim) 
 func (c Claim) fails(now time.Time) bool {
 	isSlow := now.Sub(c.Since) > slow
 	if c.Mark == Rolling {
-		return isSlow || c.Phase == "Failed" && c.isSettled()
+		return isSlow || c.Phase == appsv1.PhaseFailed && c.isSettled()
 	}
-	return isSlow && (c.Phase == "Failed" || c.IsRefused)
+	return isSlow && (c.Phase == appsv1.PhaseFailed || c.IsRefused)
 }
 
 // marks returns the marks of the wave's claims. While it is the wave's turn, claims that do not

@@ -109,6 +109,22 @@ type Refusal struct {
 	LastTime metav1.Time `json:"lastTime"`
 }
 
+// Phases that claims of every kind have.
+const (
+	// PhasePending means that nothing of the claim exists yet.
+	PhasePending = "Pending"
+	// PhaseDeploying means that the claim, or a change of it, is being applied.
+	PhaseDeploying = "Deploying"
+	// PhaseRunning means that every declared component is healthy.
+	PhaseRunning = "Running"
+	// PhaseDegraded means that a component is no longer healthy although the claim has not changed
+	// since all components were.
+	PhaseDegraded = "Degraded"
+	// PhaseFailed means that a component will not become healthy without a change, or that the
+	// claim cannot be composed.
+	PhaseFailed = "Failed"
+)
+
 // ConfigState is the state of a claim's config in one word.
 //
 // +kubebuilder:validation:Enum=Pending;RollingOut;Running;RolledBack;Failed

@@ -214,6 +214,9 @@ type Verification struct {
 // lost.
 const TypeEscrowed = "Escrowed"
 
+// TypeVerified is the condition that reports whether the backups were proven to restore.
+const TypeVerified = "Verified"
+
 // BackupPhase is the state of a Backup in one word.
 //
 // +kubebuilder:validation:Enum=Pending;Scheduled;Running;Verifying;Suspended;Failed;Deleting

@@ -10,6 +10,7 @@ import (
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
+	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
 // Decision is what to record, what to report, and then what to do.
@@ -46,10 +47,10 @@ type Result string
 
 // The results of rollouts.
 const (
-	Succeeded  Result = "Succeeded"
-	RolledBack Result = "RolledBack"
-	Failed     Result = "Failed"
-	Superseded Result = "Superseded"
+	Succeeded  Result = telemetry.RolloutSucceeded
+	RolledBack Result = telemetry.RolloutRolledBack
+	Failed     Result = telemetry.RolloutFailed
+	Superseded Result = telemetry.RolloutSuperseded
 )
 
 // Acts reports whether the stable name, targets or pods are to be changed.

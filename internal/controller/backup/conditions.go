@@ -10,9 +10,6 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// TypeVerified is the condition that reports whether the backups were proven to restore.
-const TypeVerified xpv2.ConditionType = "Verified"
-
 // condition returns a condition with a time, which is only used if the condition changes.
 func condition(t xpv2.ConditionType, status corev1.ConditionStatus, reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {
 	return xpv2.Condition{Type: t, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)}
@@ -31,15 +28,15 @@ func unready(reason xpv2.ConditionReason, message string, now time.Time) xpv2.Co
 func proven(unsealed bool, now time.Time) xpv2.Condition {
 	const message = "A backup was restored and found good"
 	if unsealed {
-		return condition(TypeVerified, corev1.ConditionTrue, backupv1.ReasonUnsealed, message+". Plain ones of before encryption was turned on are in the store: they are not restored while it is on, and are deleted by retention", now)
+		return condition(backupv1.TypeVerified, corev1.ConditionTrue, backupv1.ReasonUnsealed, message+". Plain ones of before encryption was turned on are in the store: they are not restored while it is on, and are deleted by retention", now)
 	}
-	return condition(TypeVerified, corev1.ConditionTrue, backupv1.ReasonRestored, message, now)
+	return condition(backupv1.TypeVerified, corev1.ConditionTrue, backupv1.ReasonRestored, message, now)
 }
 
 func unproven(reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {
-	return condition(TypeVerified, corev1.ConditionUnknown, reason, message, now)
+	return condition(backupv1.TypeVerified, corev1.ConditionUnknown, reason, message, now)
 }
 
 func disproven(reason xpv2.ConditionReason, message string, now time.Time) xpv2.Condition {
-	return condition(TypeVerified, corev1.ConditionFalse, reason, message, now)
+	return condition(backupv1.TypeVerified, corev1.ConditionFalse, reason, message, now)
 }

@@ -82,7 +82,7 @@ func poll(now func() time.Time) managed.PollIntervalHook {
 // by its schedules: it has no Job, and nothing has failed or is still to be verified.
 func isAtRest(b *backupv1.Backup) bool {
 	o := &b.Status.AtProvider
-	verified := b.GetCondition(TypeVerified)
+	verified := b.GetCondition(backupv1.TypeVerified)
 	return o.Job == "" && o.LastFailure == nil &&
 		b.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionTrue &&
 		b.GetCondition(backupv1.TypeEscrowed).Status != corev1.ConditionFalse &&

@@ -63,7 +63,7 @@ func Decide(s *State) (Decision, error) {
 		return Decision{}, err
 	}
 	v.finish()
-	verified := v.verified(s.Backup.GetCondition(TypeVerified), known)
+	verified := v.verified(s.Backup.GetCondition(backupv1.TypeVerified), known)
 	isReady := v.ready()
 	v.obs.Phase = v.phase()
 	d.Observation = v.obs

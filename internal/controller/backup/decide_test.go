@@ -64,7 +64,7 @@ func outcomeOf(d Decision) outcome {
 		switch c.Type {
 		case xpv2.TypeReady:
 			o.Ready = say(c)
-		case TypeVerified:
+		case backupv1.TypeVerified:
 			o.Verified = say(c)
 		default:
 		}

@@ -13,7 +13,7 @@ import (
 // turned are the reasons of the events for conditions that become True.
 var turned = map[xpv2.ConditionType]event.Reason{
 	xpv2.TypeReady:        backupv1.ReasonReady,
-	TypeVerified:          backupv1.ReasonVerified,
+	backupv1.TypeVerified: backupv1.ReasonVerified,
 	backupv1.TypeEscrowed: backupv1.ReasonEscrowed,
 }
 

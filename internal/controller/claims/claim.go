@@ -31,22 +31,16 @@ func read(u *unstructured.Unstructured) telemetry.Claim {
 		c.OwnerKind, c.OwnerName = owner.Kind, owner.Name
 	}
 	c.Environment, _, _ = unstructured.NestedString(u.Object, "spec", "environment")
-	c.Phase, _, _ = unstructured.NestedString(u.Object, "status", "phase")
-	c.ReadyGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", "readyGeneration")
-	c.Refused = conditionOf(u, typeAccepted)["status"] == string(corev1.ConditionFalse)
-	if ready := conditionOf(u, typeReady); ready != nil {
+	c.Phase, _, _ = unstructured.NestedString(u.Object, "status", appsv1.FieldPhase)
+	c.ReadyGeneration, _, _ = unstructured.NestedInt64(u.Object, "status", appsv1.FieldReadyGeneration)
+	c.Refused = conditionOf(u, appsv1.TypeAccepted)["status"] == string(corev1.ConditionFalse)
+	if ready := conditionOf(u, string(xpv2.TypeReady)); ready != nil {
 		c.Ready = ready["status"] == string(corev1.ConditionTrue)
 		since, _ := ready["lastTransitionTime"].(string)
 		c.Since, _ = time.Parse(time.RFC3339, since)
 	}
 	return c
 }
-
-// Types of the conditions of a claim that the metrics show.
-const (
-	typeReady    = string(xpv2.TypeReady)
-	typeAccepted = "Accepted" // The function sets it, not Crossplane.
-)
 
 // conditionOf returns the condition of a type of a claim, or nil.
 func conditionOf(u *unstructured.Unstructured, typ string) map[string]any {

@@ -3,10 +3,13 @@ package claims
 import (
 	"slices"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 )
 
 // Strip is the cache's transform for all kinds that have none of their own. It removes managed
@@ -29,11 +32,11 @@ func Strip(o any) (any, error) {
 	forgetApplied(u)
 	spec, status := map[string]any{}, map[string]any{}
 	keep(spec, u, "spec", "environment")
-	for _, field := range []string{"phase", "readyGeneration", "release", "pendingRelease"} {
+	for _, field := range []string{appsv1.FieldPhase, appsv1.FieldReadyGeneration, appsv1.FieldRelease, appsv1.FieldPendingRelease} {
 		keep(status, u, "status", field)
 	}
 	var conditions []any
-	for _, typ := range []string{typeReady, typeAccepted} {
+	for _, typ := range []string{string(xpv2.TypeReady), appsv1.TypeAccepted} {
 		if c := conditionOf(u, typ); c != nil {
 			conditions = append(conditions, c)
 		}

@@ -11,12 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
 // TypeStalled is the condition that is True while a managed resource does not become Ready without
 // a change.
-const TypeStalled xpv2.ConditionType = "Stalled"
+const TypeStalled xpv2.ConditionType = appsv1.TypeStalled
 
 // ReasonNotStalled is the reason of condition Stalled while it is False.
 const ReasonNotStalled xpv2.ConditionReason = backupv1.ReasonNotStalled

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup/engine"
 	"github.com/storeplane/storeplane/internal/controller/workload"
@@ -112,7 +112,7 @@ type Cluster struct {
 	Waiting string
 }
 
-var clusterKind = schema.GroupVersionKind{Group: "apps.example.com", Version: "v1", Kind: "DatabaseCluster"}
+var clusterKind = appsv1.GroupVersion.WithKind(appsv1.DatabaseClusterKind)
 
 // Cluster returns the DatabaseCluster of a name, or a Problem if it does not exist.
 func (r *Resolver) Cluster(ctx context.Context, namespace, name string) (Cluster, error) {

@@ -14,8 +14,13 @@ type AppConfigs struct {
 	converge  prometheus.Histogram
 }
 
-// rolloutResults are the results of rollouts. Each has a series before it occurs.
-var rolloutResults = []string{"Succeeded", "RolledBack", "Failed", "Superseded"}
+// Results of rollouts. Each has a series before it occurs.
+const (
+	RolloutSucceeded  = "Succeeded"
+	RolloutRolledBack = "RolledBack"
+	RolloutFailed     = "Failed"
+	RolloutSuperseded = "Superseded"
+)
 
 func newAppConfigs() *AppConfigs {
 	a := &AppConfigs{
@@ -33,7 +38,7 @@ func newAppConfigs() *AppConfigs {
 			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600},
 		}),
 	}
-	for _, r := range rolloutResults {
+	for _, r := range []string{RolloutSucceeded, RolloutRolledBack, RolloutFailed, RolloutSuperseded} {
 		a.rollouts.WithLabelValues(r)
 	}
 	return a
@@ -44,9 +49,9 @@ func (a *AppConfigs) Observe(result string, took time.Duration) {
 	switch result {
 	case "":
 		return
-	case "Succeeded":
+	case RolloutSucceeded:
 		a.converge.Observe(took.Seconds())
-	case "RolledBack":
+	case RolloutRolledBack:
 		a.rollbacks.Inc()
 	}
 	a.rollouts.WithLabelValues(result).Inc()

@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/plan"
 )
@@ -111,7 +114,7 @@ func (s *Saved) Fetch(_ context.Context, sel *fnv1.ResourceSelector) ([]*unstruc
 }
 
 // own are the groups of Storeplane's own kinds, which every cluster with claims serves.
-var own = map[string]bool{"backup.example.com": true, "config.example.com": true, "storeplane.example.com": true}
+var own = map[string]bool{backupv1.GroupVersion.Group: true, configv1.GroupVersion.Group: true, storeplanev1.GroupVersion.Group: true}
 
 // Serves implements plan.State. Kinds of other groups count as served where an object was saved.
 func (s *Saved) Serves(_ context.Context, kind schema.GroupVersionKind) (bool, error) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/e2e-framework/pkg/types"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
@@ -83,10 +84,10 @@ func (g *ground) uids() map[string]string {
 }
 
 func (g *ground) awaitUpgraded(ctx context.Context, status, reason string) error {
-	what := fmt.Sprintf("%s %s to have %s %s, %s", g.kind, g.name, compose.ConditionUpgraded, status, reason)
+	what := fmt.Sprintf("%s %s to have %s %s, %s", g.kind, g.name, appsv1.TypeUpgraded, status, reason)
 	return g.world.Await(ctx, started, what, func() (bool, string) {
 		for _, c := range conditions(g.world.Get(g.kind, g.name)) {
-			if c["type"] == compose.ConditionUpgraded {
+			if c["type"] == appsv1.TypeUpgraded {
 				return c["status"] == status && c["reason"] == reason, fmt.Sprint(c)
 			}
 		}

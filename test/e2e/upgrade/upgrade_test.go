@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/e2e-framework/pkg/types"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/test/e2e/harness"
 	"github.com/storeplane/storeplane/test/e2e/manifests"
@@ -211,7 +212,7 @@ func (g *ground) upgrades(ctx context.Context, n notes) error {
 func (g *ground) upgraded(kind, name string) map[string]any {
 	list, _ := harness.List(g.world.Get(kind, name), "status", "conditions")
 	for _, c := range list {
-		if c["type"] == compose.ConditionUpgraded {
+		if c["type"] == appsv1.TypeUpgraded {
 			return c
 		}
 	}
