@@ -19,6 +19,7 @@ import (
 
 	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // TestSelectors: selectors of pods match the pods that they are meant for and no others, and every
@@ -107,7 +108,7 @@ func TestSelectors(t *testing.T) {
 					// no connections.
 					of, ways := closed[0], len(np.Spec.Ingress)+len(np.Spec.Egress)
 					for _, c := range closed {
-						if protected[c] = true; ways > 0 && templates[c][build.LabelComponent] != templates[of][build.LabelComponent] {
+						if protected[c] = true; ways > 0 && templates[c][label.Component] != templates[of][label.Component] {
 							t.Errorf("%s selects those of %v, which are of several components", o.Name(), closed)
 						}
 					}
@@ -361,7 +362,7 @@ func TestWhatIsReached(t *testing.T) {
 				for _, rule := range np.Spec.Egress {
 					reached = append(reached, reachedBy(rule))
 				}
-				got[np.Spec.PodSelector.MatchLabels[build.LabelComponent]] = reached
+				got[np.Spec.PodSelector.MatchLabels[label.Component]] = reached
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
@@ -382,7 +383,7 @@ func reachedBy(rule networkingv1.NetworkPolicyEgressRule) string {
 		case len(to.PodSelector.MatchLabels) == 0:
 			out = append(out, "all pods")
 		default:
-			out = append(out, to.PodSelector.MatchLabels[build.LabelInstance]+"/"+to.PodSelector.MatchLabels[build.LabelComponent])
+			out = append(out, to.PodSelector.MatchLabels[label.Instance]+"/"+to.PodSelector.MatchLabels[label.Component])
 		}
 	}
 	if len(rule.To) == 0 {

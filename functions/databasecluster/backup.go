@@ -20,13 +20,14 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/label"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
 // Names of components of backups, and of the schemas of Backups and RestoreGrants. The certificate
 // and the account are of the part credentials, all other components of the part backup.
 const (
-	backups         = "backup"
+	backups         = label.ComponentBackup
 	backupTLS       = "backup-tls"
 	backupStore     = "backup-store"
 	backupAccount   = "backup-account"
@@ -37,7 +38,7 @@ const (
 	backupRoom      = "backup-room"
 	backupSchema    = "backup"
 	grantSchema     = "restoregrant"
-	repository      = "repository"
+	repository      = label.ComponentRepository
 	repositoryHost  = "repository-service"
 	repositoryGuard = "repository-networkpolicy"
 	backupGuard     = "backup-networkpolicy"

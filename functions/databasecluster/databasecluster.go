@@ -233,7 +233,7 @@ func resolve(c *compose.Claim, in *inputs) (*cluster, error) {
 	if d.desired, err = d.desiredJSON(); err != nil {
 		return nil, err
 	}
-	d.scraped = in.monitored() && c.HasKind(podMonitorSchema, podMonitor)
+	d.scraped = in.monitored() && c.HasKind(build.PodMonitorSchema, podMonitor)
 	d.settled = in.live.cluster.Applied == instance.Digest(d.desired) && (c.IsReview() || d.secrets.observedIn(c.Observed(credentials)))
 	return d, nil
 }

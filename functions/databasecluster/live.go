@@ -18,6 +18,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/label"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
@@ -212,7 +213,7 @@ func datum(configMap *structpb.Struct, key string) string {
 }
 
 // version returns the version that the servers were last rolled to.
-func (l *live) version() string { return l.set.Metadata.Labels[build.LabelVersion] }
+func (l *live) version() string { return l.set.Metadata.Labels[label.Version] }
 
 // running returns what is known of the servers' versions.
 func (l *live) running() engine.Running {

@@ -10,11 +10,8 @@ import (
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance/control"
+	"github.com/storeplane/storeplane/internal/label"
 )
-
-// podMonitorSchema is the name of the schema that the Composition requires to find out whether the
-// cluster has PodMonitors.
-const podMonitorSchema = "podmonitor"
 
 // monitored reports whether the servers' metrics are exported.
 func (d *inputs) monitored() bool {
@@ -34,7 +31,7 @@ func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 	// Alerts distinguish clusters by the first label, and expect a synchronous standby
 	// where the second one is true.
 	relabel := []monitoringv1.RelabelConfig{
-		{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "databasecluster"},
+		build.RelabelClaim("databasecluster"),
 		{Replacement: new(strconv.FormatBool(d.synchronous())), TargetLabel: "synchronous"},
 	}
 	exporter := engine.ExporterContainer
@@ -64,8 +61,8 @@ func (d *cluster) exporters() metav1.LabelSelector {
 	if !d.backup.isVolume() {
 		return metav1.LabelSelector{MatchLabels: labels}
 	}
-	delete(labels, build.LabelComponent)
+	delete(labels, label.Component)
 	return metav1.LabelSelector{MatchLabels: labels, MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: build.LabelComponent, Operator: metav1.LabelSelectorOpIn, Values: []string{d.server, repository},
+		Key: label.Component, Operator: metav1.LabelSelectorOpIn, Values: []string{d.server, repository},
 	}}}
 }

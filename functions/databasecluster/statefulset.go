@@ -8,6 +8,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // configHashAnnotation is an annotation of the pods with a hash of the configuration, so that a
@@ -25,7 +26,7 @@ func (d *cluster) statefulSet() *k8sappsv1.StatefulSet {
 	}
 
 	meta := d.Meta(d.server, d.server)
-	meta.Labels[build.LabelVersion] = d.release.Tag
+	meta.Labels[label.Version] = d.release.Tag
 	labels := d.Labels(d.server, d.server)
 	labels[d.traits.ScopeLabel] = d.Name(d.server)
 

@@ -22,6 +22,7 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 const (
@@ -193,7 +194,7 @@ func (s *shop) cacheService() *corev1.Service {
 // Redis opens no connections, so all egress is denied.
 func (s *shop) cachePolicy() *networkingv1.NetworkPolicy {
 	ways := []build.Admit{{
-		From:  []networkingv1.NetworkPolicyPeer{build.Pods(map[string]string{build.LabelInstance: s.Name(backend)})},
+		From:  []networkingv1.NetworkPolicyPeer{build.Pods(map[string]string{label.Instance: s.Name(backend)})},
 		Ports: []int32{cachePort},
 	}}
 	if s.monitored() {

@@ -12,10 +12,6 @@ import (
 )
 
 const (
-	// podMonitorSchema is the name of the schema that the Composition requires to find out whether
-	// the cluster has PodMonitors.
-	podMonitorSchema = "podmonitor"
-
 	keyMetricsPassword = "metrics-password"
 	keyMetricsConf     = "metrics.conf"
 
@@ -78,11 +74,8 @@ func (s *shop) cachePodMonitor() *monitoringv1.PodMonitor {
 		Spec: monitoringv1.PodMonitorSpec{
 			Selector: metav1.LabelSelector{MatchLabels: s.Selector(cache)},
 			PodMetricsEndpoints: []monitoringv1.PodMetricsEndpoint{{
-				Port: new(cacheMetrics),
-				// Rules distinguish EcommercePlatforms by this label.
-				RelabelConfigs: []monitoringv1.RelabelConfig{
-					{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "ecommerceplatform"},
-				},
+				Port:           new(cacheMetrics),
+				RelabelConfigs: []monitoringv1.RelabelConfig{build.RelabelClaim("ecommerceplatform")},
 			}},
 		},
 	}

@@ -5,7 +5,7 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
-	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // defaultDatabaseVersion is the version of PostgreSQL for a claim that names none.
@@ -45,7 +45,7 @@ func (s *shop) database() *appsv1.DatabaseCluster {
 			// The database is as protected as the EcommercePlatform, since each
 			// can be deleted by itself.
 			DeletionProtection: new(s.protected()),
-			Clients:            map[string]string{build.LabelInstance: s.Name(backend)},
+			Clients:            map[string]string{label.Instance: s.Name(backend)},
 		},
 	}
 }

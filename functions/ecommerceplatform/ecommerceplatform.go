@@ -15,6 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/guardrails"
 	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/label"
 	"github.com/storeplane/storeplane/internal/profile"
 	"github.com/storeplane/storeplane/internal/settings"
 )
@@ -23,7 +24,7 @@ import (
 // StatefulSet under that name, which Crossplane would not remove if a Deployment took it over.
 const (
 	database    = "database"
-	cache       = "cache"
+	cache       = label.ComponentCache
 	cacheServer = "cache-server"
 	cacheSecret = "cache-secret"
 	cacheTLS    = "cache-tls"
@@ -146,7 +147,7 @@ func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
 	if s.connection, err = s.connectsBy(c); err != nil {
 		return err
 	}
-	s.scraped = s.monitored() && c.HasKind(podMonitorSchema, cacheMonitor)
+	s.scraped = s.monitored() && c.HasKind(build.PodMonitorSchema, cacheMonitor)
 	if err := s.readCache(c); err != nil {
 		return err
 	}

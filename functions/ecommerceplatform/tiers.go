@@ -13,6 +13,7 @@ import (
 	"github.com/storeplane/storeplane/functions/webapp"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // Environment variables by which the tiers find each other.
@@ -47,7 +48,7 @@ func (s *shop) backend() *appsv1.WebApp {
 	wa.Spec.Migration = b.Migration
 	wa.Spec.CronJobs = b.CronJobs
 	wa.Spec.Workers = b.Workers
-	wa.Spec.Clients = map[string]string{build.LabelInstance: s.Name(frontend)}
+	wa.Spec.Clients = map[string]string{label.Instance: s.Name(frontend)}
 	return wa
 }
 

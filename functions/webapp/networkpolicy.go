@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // networkPolicy admits the claim's clients and, with an ingress, the ingress controller to the
@@ -33,7 +34,7 @@ func (a *app) hasJobs() bool {
 func (a *app) jobsPolicy() *networkingv1.NetworkPolicy {
 	np := build.NetworkPolicy(a.Scope, jobs, a.name())
 	np.Spec.PodSelector = metav1.LabelSelector{
-		MatchLabels:      map[string]string{build.LabelName: a.name(), build.LabelInstance: a.Claim},
+		MatchLabels:      map[string]string{label.Name: a.name(), label.Instance: a.Claim},
 		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: batchv1.JobNameLabel, Operator: metav1.LabelSelectorOpExists}},
 	}
 	return np

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 const (
@@ -96,7 +97,7 @@ func (a *app) pod(c corev1.Container) corev1.PodSpec {
 func (a *app) podLabels(component string) map[string]string {
 	labels := a.Labels(component, a.name())
 	if v := build.Version(string(a.spec.Image)); v != "" {
-		labels[build.LabelVersion] = v
+		labels[label.Version] = v
 	}
 	return labels
 }

@@ -7,21 +7,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
 const (
-	// podMonitorSchema is the name of the schema that the Composition requires to find out whether
-	// the cluster has PodMonitors.
-	podMonitorSchema = "podmonitor"
-
 	metricsPortName    = "metrics"
 	defaultMetricsPath = "/metrics"
 )
 
 // isScraped reports whether the claim has metrics and the cluster has PodMonitors.
 func (a *app) isScraped(c *compose.Claim) bool {
-	return a.spec.Metrics != nil && c.HasKind(podMonitorSchema, monitor)
+	return a.spec.Metrics != nil && c.HasKind(build.PodMonitorSchema, monitor)
 }
 
 func (a *app) metricsPort() int32 {
@@ -64,12 +61,9 @@ func (a *app) podMonitor() *monitoringv1.PodMonitor {
 		Spec: monitoringv1.PodMonitorSpec{
 			Selector: metav1.LabelSelector{MatchLabels: a.Selector(web)},
 			PodMetricsEndpoints: []monitoringv1.PodMetricsEndpoint{{
-				Port: new(a.metricsPortOf()),
-				Path: cmp.Or(a.spec.Metrics.Path, defaultMetricsPath),
-				// Rules and dashboards distinguish applications by this label.
-				RelabelConfigs: []monitoringv1.RelabelConfig{
-					{SourceLabels: []monitoringv1.LabelName{"__meta_kubernetes_pod_label_app_kubernetes_io_instance"}, TargetLabel: "webapp"},
-				},
+				Port:           new(a.metricsPortOf()),
+				Path:           cmp.Or(a.spec.Metrics.Path, defaultMetricsPath),
+				RelabelConfigs: []monitoringv1.RelabelConfig{build.RelabelClaim("webapp")},
 			}},
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/guardrails"
 	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/label"
 	"github.com/storeplane/storeplane/internal/profile"
 	"github.com/storeplane/storeplane/internal/settings"
 )
@@ -18,9 +19,9 @@ import (
 // Names of components. Those of a migration, of CronJobs and of workers have
 // a suffix after a hyphen.
 const (
-	web       = "web"
+	web       = label.ComponentWeb
 	account   = "account"
-	migration = "migration"
+	migration = label.ComponentMigration
 	service   = "service"
 	policy    = "networkpolicy"
 	scaler    = "autoscaler"

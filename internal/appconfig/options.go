@@ -4,6 +4,7 @@ import (
 	"time"
 
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // Parameters of an AppConfig, with the defaults of its definition.
@@ -39,7 +40,7 @@ func Labels(p *configv1.AppConfigParameters) map[string]string {
 	if p.Selector != nil {
 		return p.Selector.MatchLabels
 	}
-	return map[string]string{"app.kubernetes.io/name": p.Application}
+	return map[string]string{label.Name: p.Application}
 }
 
 func injectsEnv(p *configv1.AppConfigParameters) bool {

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // EscrowNamespace holds copies of the generated keys of databases and Backups, so that backups
@@ -35,5 +36,5 @@ func LogicalKeyName(name string) string { return name + "-dump-key" }
 // IsLogicalKey reports whether a Secret was created for the generated key of a Backup. The Secret
 // has no owner, so it outlives the Backup: without the key the backups cannot be read.
 func IsLogicalKey(s *corev1.Secret, name string) bool {
-	return metav1.GetControllerOf(s) == nil && s.Labels["app.kubernetes.io/managed-by"] == "storeplane" && s.Labels[backupv1.BackupLabel] == name
+	return metav1.GetControllerOf(s) == nil && s.Labels[label.ManagedBy] == label.Storeplane && s.Labels[backupv1.BackupLabel] == name
 }

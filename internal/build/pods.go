@@ -19,6 +19,7 @@ import (
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // Place sets where a pod is scheduled, as a claim declares it. Each kind of affinity that the claim
@@ -140,7 +141,7 @@ func ownDomain(key string) bool {
 func isReservedLabel(key string) bool {
 	domain, _, prefixed := strings.Cut(key, "/")
 	if !prefixed {
-		return slices.Contains([]string{LabelPlatform, "job-name", "controller-uid", "pod-template-hash", "controller-revision-hash"}, key)
+		return slices.Contains([]string{label.Platform, "job-name", "controller-uid", "pod-template-hash", "controller-revision-hash"}, key)
 	}
 	for _, d := range []string{"kubernetes.io", "k8s.io"} {
 		if domain == d || strings.HasSuffix(domain, "."+d) {

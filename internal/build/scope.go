@@ -6,24 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/label"
 )
-
-// Labels of all objects of a claim.
-const (
-	LabelName      = "app.kubernetes.io/name"
-	LabelInstance  = "app.kubernetes.io/instance"
-	LabelComponent = "app.kubernetes.io/component"
-	LabelPartOf    = "app.kubernetes.io/part-of"
-	LabelManagedBy = "app.kubernetes.io/managed-by"
-	LabelVersion   = "app.kubernetes.io/version"
-
-	// LabelPlatform names the outermost claim, so that
-	// `kubectl get all -l platform=NAME` shows all of it.
-	LabelPlatform = "platform"
-)
-
-// ManagedBy is the value of LabelManagedBy.
-const ManagedBy = "storeplane"
 
 // Scope names and labels the objects of one claim.
 type Scope struct {
@@ -37,7 +21,7 @@ type Scope struct {
 
 // ScopeOf returns the scope of a claim. A nested claim carries its platform as a label.
 func ScopeOf(c *compose.Claim) Scope {
-	s := Scope{Claim: c.Name(), Namespace: c.Namespace(), Platform: c.Label(LabelPlatform)}
+	s := Scope{Claim: c.Name(), Namespace: c.Namespace(), Platform: c.Label(label.Platform)}
 	if s.Platform == "" {
 		s.Platform = s.Claim
 	}
@@ -50,19 +34,19 @@ func (s Scope) Name(component string) string { return s.Claim + "-" + component 
 // Labels returns the labels of a component's objects. app is what runs there, for example redis.
 func (s Scope) Labels(component, app string) map[string]string {
 	return map[string]string{
-		LabelName:      app,
-		LabelInstance:  s.Claim,
-		LabelComponent: component,
-		LabelPartOf:    s.Platform,
-		LabelManagedBy: ManagedBy,
-		LabelPlatform:  s.Platform,
+		label.Name:      app,
+		label.Instance:  s.Claim,
+		label.Component: component,
+		label.PartOf:    s.Platform,
+		label.ManagedBy: label.Storeplane,
+		label.Platform:  s.Platform,
 	}
 }
 
 // Selector returns the selector of a component's pods. It can never change: the selectors of
 // Deployments and StatefulSets are immutable.
 func (s Scope) Selector(component string) map[string]string {
-	return map[string]string{LabelInstance: s.Claim, LabelComponent: component}
+	return map[string]string{label.Instance: s.Claim, label.Component: component}
 }
 
 // Meta returns the metadata of a component's object.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // patroniLabel on the pods of a StatefulSet names Patroni's scope.
@@ -32,7 +33,7 @@ func RunInstances(composed []*unstructured.Unstructured) {
 		if json.Unmarshal([]byte(text), &desired) != nil {
 			continue
 		}
-		version := set.GetLabels()["app.kubernetes.io/version"]
+		version := set.GetLabels()[label.Version]
 		for key, report := range reports(set.GetName(), version, desired, replicas(set)) {
 			if c, ok := report.(*instance.Cluster); ok {
 				keepIdentity(c, status, min(replicas(set), int64(desired.Size)))

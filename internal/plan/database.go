@@ -8,19 +8,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // switchoverPause is the longest pause of writes, in seconds, that docs/databasecluster.md promises
 // for a planned switchover.
 const switchoverPause = 3
 
-// serverPart is the component label of the servers of a DatabaseCluster, and repositoryPart that of
-// the server of its backup volume.
-const (
-	serverPart     = "postgresql"
-	repositoryPart = "repository"
-)
+// serverPart is the component label of the servers of a DatabaseCluster.
+const serverPart = string(appsv1.PostgreSQL)
 
 // statefulSet returns the effects on the servers of a database, or on the server of its backup
 // volume.
@@ -28,7 +26,7 @@ func (f *forecast) statefulSet(p pair) []Effect {
 	switch p.part() {
 	case serverPart:
 		return f.servers(p)
-	case repositoryPart:
+	case label.ComponentRepository:
 		return f.repository(p)
 	}
 	return nil // There is no other.

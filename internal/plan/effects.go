@@ -10,7 +10,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
-	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // forecast is what effects are derived from.
@@ -81,7 +81,7 @@ func (p pair) field(path string) *Field {
 }
 
 // part returns the component label of the object.
-func (p pair) part() string { return p.either().GetLabels()[build.LabelComponent] }
+func (p pair) part() string { return p.either().GetLabels()[label.Component] }
 
 // effect returns an effect on the object.
 func (p pair) effect(verb Verb, format string, args ...any) Effect {

@@ -6,12 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/images"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // ownParts are the component labels of the pods that run Storeplane's own images.
-var ownParts = []string{serverPart, repositoryPart, cachePart, "backup"}
+var ownParts = []string{serverPart, label.ComponentRepository, label.ComponentCache, label.ComponentBackup}
 
 // images returns Storeplane's own images for a claim: those of the planner, or else those that the
 // claim runs, so that the plan of an edit does not include the changes of another release.
@@ -21,7 +21,7 @@ func (p *Planner) images(tree []*unstructured.Unstructured) images.Set {
 	}
 	out := images.Set{Registry: images.DefaultRegistry, Digests: images.Digests{}}
 	for _, u := range tree {
-		if !slices.Contains(ownParts, u.GetLabels()[build.LabelComponent]) {
+		if !slices.Contains(ownParts, u.GetLabels()[label.Component]) {
 			continue
 		}
 		for _, image := range imagesIn(u.Object) {

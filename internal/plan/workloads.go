@@ -9,11 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/internal/appconfig"
-	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/label"
 )
-
-// cachePart is the component label of the cache of an EcommercePlatform.
-const cachePart = "cache"
 
 // deployment returns the effects on a Deployment, whose pods are replaced one by one, or all at
 // once in the case of a cache.
@@ -24,7 +21,7 @@ func (f *forecast) deployment(p pair) []Effect {
 		return nil
 	case Delete:
 		e := p.effect(Stops, "stops %s of %s", count(was, "pod"), p.Object)
-		e.Pods, e.Interrupts = was, p.part() == cachePart || p.part() == "web"
+		e.Pods, e.Interrupts = was, p.part() == label.ComponentCache || p.part() == label.ComponentWeb
 		return []Effect{e}
 	case Update, Adopt:
 	}
@@ -45,7 +42,7 @@ func (f *forecast) rolled(p pair, n int) Effect {
 	strategy, _, _ := unstructured.NestedString(p.after.Object, "spec", "strategy", "type")
 	if strategy == "Recreate" {
 		e := p.effect(Restarts, "restarts %s: nothing answers until it has started", p.Object)
-		if p.part() == cachePart {
+		if p.part() == label.ComponentCache {
 			e.Message += ", and the cache is empty then"
 		}
 		e.Pods, e.Interrupts = n, true
@@ -64,7 +61,7 @@ func (f *forecast) rolled(p pair, n int) Effect {
 // claim, or "".
 func (f *forecast) afterMigration(p pair) string {
 	for _, other := range f.pairs {
-		if other.Action == Create && other.Object.Kind == "Job" && other.Owner == p.Owner && other.part() == "migration" {
+		if other.Action == Create && other.Object.Kind == "Job" && other.Owner == p.Owner && other.part() == label.ComponentMigration {
 			return ", after Job " + other.Object.Name + " has completed"
 		}
 	}
@@ -76,7 +73,7 @@ func (f *forecast) job(p pair) []Effect {
 	if p.Action != Create || p.owner == nil {
 		return nil
 	}
-	if p.part() != "migration" {
+	if p.part() != label.ComponentMigration {
 		return []Effect{p.effect(Runs, "%s runs once", p.Object)}
 	}
 	e := p.effect(Runs, "%s migrates the database of the application: pods of the old version go on beside it", p.Object)
@@ -147,7 +144,7 @@ func (f *forecast) service(p pair) []Effect {
 
 // goesWithPods reports whether the pods behind a Service are deleted too.
 func (f *forecast) goesWithPods(p pair) bool {
-	part, ok, _ := unstructured.NestedString(p.before.Object, "spec", "selector", build.LabelComponent)
+	part, ok, _ := unstructured.NestedString(p.before.Object, "spec", "selector", label.Component)
 	if !ok {
 		part = p.part()
 	}

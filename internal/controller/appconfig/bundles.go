@@ -17,6 +17,7 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
 	"github.com/storeplane/storeplane/internal/controller/kube"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // secretAnnotation on a bundle's ConfigMap means that a Secret belongs to it.
@@ -34,7 +35,7 @@ const keyBytes = 32
 func meta(a *configv1.AppConfig, name string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{
 		Namespace: a.Namespace, Name: name,
-		Labels: kube.Inherit(map[string]string{configv1.AppConfigLabel: a.Name, "app.kubernetes.io/managed-by": "storeplane"}, a),
+		Labels: kube.Inherit(map[string]string{configv1.AppConfigLabel: a.Name, label.ManagedBy: label.Storeplane}, a),
 	}
 	if c := metav1.GetControllerOf(a); c != nil {
 		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: c.APIVersion, Kind: c.Kind, Name: c.Name, UID: c.UID}}

@@ -16,6 +16,7 @@ import (
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/internal/appconfig"
 	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/label"
 	"github.com/storeplane/storeplane/internal/structs"
 )
 
@@ -108,7 +109,7 @@ func (e *external) workloads(ctx context.Context, a *configv1.AppConfig) ([]*wor
 func (e *external) selected(ctx context.Context, a *configv1.AppConfig, labels map[string]string) ([]*workload, error) {
 	var out []*workload
 	add := func(o client.Object) {
-		byChance := o.GetLabels()["app.kubernetes.io/managed-by"] == "storeplane" && !appconfig.Allows(o.GetAnnotations(), a.Name)
+		byChance := o.GetLabels()[label.ManagedBy] == label.Storeplane && !appconfig.Allows(o.GetAnnotations(), a.Name)
 		// One that is being deleted is no target any more.
 		if o.GetDeletionTimestamp() == nil && !byChance {
 			out = append(out, read(Key{Kind: kindOf(o), Name: o.GetName()}, o))

@@ -19,6 +19,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/stream"
 	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // escrow is what is known of the key of a database's or Backup's own, and of its copy in escrow.
@@ -253,7 +254,7 @@ func (v *view) keepKey(d *Decision) {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: backup.EscrowNamespace, Name: v.escrowName(),
-			Labels: map[string]string{"app.kubernetes.io/name": "backup", "app.kubernetes.io/managed-by": "storeplane"},
+			Labels: map[string]string{label.Name: "backup", label.ManagedBy: label.Storeplane},
 		},
 		Type:      corev1.SecretTypeOpaque,
 		Immutable: new(true),

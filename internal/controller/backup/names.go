@@ -10,6 +10,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/kube"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // Names of the objects that a Backup creates. The validation of the Backup's name limits its length
@@ -49,10 +50,10 @@ func attempted(name string, attempt int) string {
 // labels returns the labels of all objects that a Backup creates.
 func labels(b *backupv1.Backup) map[string]string {
 	return kube.Inherit(map[string]string{
-		"app.kubernetes.io/name":       "backup",
-		"app.kubernetes.io/instance":   b.Name,
-		"app.kubernetes.io/managed-by": "storeplane",
-		backupv1.BackupLabel:           b.Name,
+		label.Name:           "backup",
+		label.Instance:       b.Name,
+		label.ManagedBy:      label.Storeplane,
+		backupv1.BackupLabel: b.Name,
 	}, b)
 }
 

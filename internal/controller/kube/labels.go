@@ -2,11 +2,13 @@ package kube
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // inherited are the labels that show to which claim an object belongs, and to which part of it.
 var inherited = []string{
-	"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app.kubernetes.io/part-of", "platform",
+	label.Name, label.Instance, label.Component, label.PartOf, label.Platform,
 }
 
 // Inherit adds to an object's labels those by which the objects of a claim are found, from the

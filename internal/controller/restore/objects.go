@@ -15,6 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // Names of the objects that a Restore creates.
@@ -24,10 +25,10 @@ func keySecretName(restore string) string   { return restore + "-restore-key" }
 
 func (s *State) labels() map[string]string {
 	return map[string]string{
-		"app.kubernetes.io/name":       "restore",
-		"app.kubernetes.io/instance":   s.Restore.Name,
-		"app.kubernetes.io/managed-by": "storeplane",
-		backupv1.RestoreLabel:          s.Restore.Name,
+		label.Name:            "restore",
+		label.Instance:        s.Restore.Name,
+		label.ManagedBy:       label.Storeplane,
+		backupv1.RestoreLabel: s.Restore.Name,
 	}
 }
 

@@ -9,11 +9,12 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 func TestEgress(t *testing.T) {
 	const elsewhere = "https://store.example.com:9000"
-	servers := []networkingv1.NetworkPolicyEgressRule{build.ToPods(map[string]string{build.LabelInstance: "orders", build.LabelComponent: "postgresql"}, 5432)}
+	servers := []networkingv1.NetworkPolicyEgressRule{build.ToPods(map[string]string{label.Instance: "orders", label.Component: "postgresql"}, 5432)}
 	cases := map[string]struct {
 		reason    string
 		got, want []networkingv1.NetworkPolicyEgressRule
