@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 	"k8s.io/client-go/rest"
 
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager"
@@ -22,6 +24,16 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/rewind"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
+
+// vars are the names that flags have as their defaults: what the function composes a server's pod
+// with.
+var vars = kong.Vars{
+	"podVariable": instance.PodVariable, "namespaceVariable": instance.NamespaceVariable, "scopeVariable": instance.ScopeVariable,
+	"port": strconv.Itoa(instance.PostgreSQLPort), "patroniPort": strconv.Itoa(instance.PatroniPort), "managerPort": strconv.Itoa(instance.ManagerPort),
+	"volumeDir": instance.VolumeDir, "socketDir": instance.SocketDir, "patroniDir": instance.PatroniDir, "tlsDir": instance.TLSDir,
+	"credentialsDir": instance.CredentialsDir, "controlDir": control.Dir, "restoreDir": instance.RestoreDir,
+	"repositoryDir": backup.RepositoryDir, "storeDir": backup.StoreDir, "keyFile": backup.KeyFile,
+}
 
 // cli holds the command's flags.
 type cli struct {
@@ -76,8 +88,8 @@ func (f *fence) Run(log *slog.Logger) error {
 type start struct {
 	archive.Config
 
-	Address    string   `default:":8008" help:"Address at which to answer probes until Patroni does."`
-	ControlDir string   `default:"/etc/storeplane/control" help:"Folder of the certificate to answer with."`
+	Address    string   `default:":${patroniPort}" help:"Address at which to answer probes until Patroni does."`
+	ControlDir string   `default:"${controlDir}" help:"Folder of the certificate to answer with."`
 	Args       []string `arg:"" help:"Patroni's arguments." optional:""`
 }
 
@@ -159,6 +171,6 @@ func until(do func(context.Context) error) error {
 func main() {
 	recovery.Main()
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	ctx := kong.Parse(&cli{}, kong.Description("The instance manager of a DatabaseCluster's servers."))
+	ctx := kong.Parse(&cli{}, vars, kong.Description("The instance manager of a DatabaseCluster's servers."))
 	ctx.FatalIfErrorf(ctx.Run(log))
 }

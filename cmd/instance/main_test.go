@@ -5,26 +5,28 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // TestCommands: the arguments with which pods and PostgreSQL run this program.
 func TestCommands(t *testing.T) {
-	for _, name := range []string{"POD_NAME", "POD_NAMESPACE", "CLUSTER_SCOPE"} {
+	for _, name := range []string{instance.PodVariable, instance.NamespaceVariable, instance.ScopeVariable} {
 		t.Setenv(name, "x")
 	}
 	for name, args := range map[string][]string{
-		"Manager": {"run"},
-		"Hook":    {"stop"},
-		"Promote": {"fence"},
-		"Image":   {"start", "/etc/patroni"},
-		"Archive": {"pgbackrest-push", "pg_wal/000000010000000000000001"},
-		"Server":  {"serve", "--metrics=:9854"},
-		"Method":  {"restore"},
-		"Rewind":  {"rewind", "/usr/lib/postgresql/17/bin/pg_rewind", "--version", "-D", "x"},
+		"Manager": {instance.CommandRun},
+		"Hook":    {instance.CommandStop},
+		"Promote": {instance.CommandFence},
+		"Image":   {instance.CommandStart, instance.PatroniDir},
+		"Archive": {instance.CommandPush, "pg_wal/000000010000000000000001"},
+		"Server":  {instance.CommandServe, "--metrics=:9854"},
+		"Method":  {instance.CommandRestore},
+		"Rewind":  {instance.CommandRewind, "/usr/lib/postgresql/17/bin/pg_rewind", "--version", "-D", "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &cli{}
-			parser, err := kong.New(c)
+			parser, err := kong.New(c, vars)
 			if err != nil {
 				t.Fatal(err)
 			}

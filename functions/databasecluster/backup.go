@@ -44,11 +44,8 @@ const (
 	backupGuard     = "backup-networkpolicy"
 )
 
-// Defaults of spec.backup, as in the XRD, for claims without these fields.
-const (
-	defaultSchedule  = "0 2 * * *"
-	defaultRetention = "30d"
-)
+// defaultSchedule is that of spec.backup, as in the XRD, for claims without the field.
+const defaultSchedule = "0 2 * * *"
 
 // backing is the resolved configuration of a claim's backups.
 type backing struct {
@@ -120,7 +117,7 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 		return nil
 	}
 	b.watched = c.HasKind(backupSchema, backups)
-	b.schedule, b.incremental, b.retention = cmp.Or(string(spec.Schedule), defaultSchedule), string(spec.IncrementalSchedule), cmp.Or(spec.Retention, defaultRetention)
+	b.schedule, b.incremental, b.retention = cmp.Or(string(spec.Schedule), defaultSchedule), string(spec.IncrementalSchedule), cmp.Or(spec.Retention, backup.DefaultRetention)
 	if _, _, err := build.ParseSchedule(b.schedule, ""); err != nil {
 		return compose.Invalidf("backup.schedule: %v", err)
 	}

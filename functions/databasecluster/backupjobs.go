@@ -10,11 +10,9 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
-
-// permanentExit is the exit code of the program backup when a retry is of no use.
-const permanentExit = 42
 
 // systemAnnotation is an annotation of a CronJob with the stanza that its backups are in. A stanza
 // begins with the system identifier.
@@ -79,7 +77,7 @@ func (d *cluster) backupJob(full bool, every int) batchv1.JobSpec {
 		PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 			Action: batchv1.PodFailurePolicyActionFailJob,
 			OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-				ContainerName: new(backups), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{permanentExit},
+				ContainerName: new(backup.Container), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{backup.ExitPermanent},
 			},
 		}}},
 		Template: corev1.PodTemplateSpec{
@@ -117,28 +115,28 @@ func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 		TerminationGracePeriodSeconds: new(int64(60)),
 		SecurityContext:               build.PodSecurity(d.traits.User, d.traits.User),
 		Containers: []corev1.Container{{
-			Name:                     backups,
-			Image:                    d.settings.Image("backup:" + d.server + "-" + d.release.Series),
+			Name:                     backup.Container,
+			Image:                    d.settings.Image(images.Backup(d.server + "-" + d.release.Series)),
 			Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: d.backupTask(full, every)}},
 			TerminationMessagePath:   backup.TerminationLog,
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			Resources:                build.Resources("100m", "128Mi", "512Mi"),
 			SecurityContext:          build.ContainerSecurity(),
 			VolumeMounts: []corev1.VolumeMount{
-				{Name: "tmp", MountPath: "/tmp"},
-				{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true},
+				build.TmpMount(),
+				{Name: repository, MountPath: backup.RepositoryDir, ReadOnly: true},
 			},
 		}},
 		Volumes: []corev1.Volume{
-			build.Scratch("tmp", tmpLimit),
-			secretVolume("repository", d.Name(backupTLS), pgbackrest.FileAuthority, pgbackrest.FileCertificate, pgbackrest.FileKey),
+			build.Tmp(tmpLimit),
+			secretVolume(repository, d.Name(backupTLS), pgbackrest.FileAuthority, pgbackrest.FileCertificate, pgbackrest.FileKey),
 		},
 	}
 	d.mountStore(&pod, &pod.Containers[0])
 	d.placeBeside(&pod)
 	if d.backup.isVolume() {
 		pod.Volumes = append(pod.Volumes, claimVolume(d.backup.destination.Bucket))
-		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "volume", MountPath: backup.VolumeDir})
+		pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: backup.DestinationVolume, MountPath: backup.VolumeDir})
 		// Most volumes can be mounted on one node at a time only.
 		if pod.Affinity == nil {
 			pod.Affinity = &corev1.Affinity{}
@@ -163,23 +161,17 @@ func (d *cluster) mountStore(pod *corev1.PodSpec, containers ...*corev1.Containe
 		}
 	}
 	if s := d.backup.secret(); s != "" {
-		mount(secretVolume("store", s), backup.StoreDir)
+		mount(secretVolume(backup.StoreVolume, s), backup.StoreDir)
 	}
 	if e := d.backup.encryption; e != nil {
-		v := secretVolume(encryptionVolume, e.Name)
-		v.Secret.Items = []corev1.KeyToPath{{Key: e.Key, Path: "key"}}
-		mount(v, encryptionDir)
+		v := secretVolume(backup.KeyVolume, e.Name)
+		v.Secret.Items = []corev1.KeyToPath{{Key: e.Key, Path: backup.KeyFileName}}
+		mount(v, backup.KeyDir)
 	}
 }
 
-// encryptionVolume contains the file backup.KeyFile. It is mounted at encryptionDir.
-const (
-	encryptionVolume = "encryption"
-	encryptionDir    = "/etc/storeplane/encryption"
-)
-
 func claimVolume(name string) corev1.Volume {
-	return corev1.Volume{Name: "volume", VolumeSource: corev1.VolumeSource{
+	return corev1.Volume{Name: backup.DestinationVolume, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
 	}}
 }

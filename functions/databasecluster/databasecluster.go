@@ -40,7 +40,7 @@ import (
 
 // Names of components.
 const (
-	credentials = "credentials"
+	credentials = instance.Credentials
 	connection  = "connection"
 	authority   = "ca"
 	certificate = "tls"
@@ -63,9 +63,6 @@ const (
 func userComponent(name appsv1.Identifier) string {
 	return "user-" + strings.ReplaceAll(string(name), "_", "-")
 }
-
-// instancePort is the port of the instance manager.
-const instancePort = 8009
 
 // inputs are what is read of a claim, once. What is computed from them alone is a method of inputs.
 type inputs struct {
@@ -265,7 +262,7 @@ func (d *inputs) findsLeft(c *compose.Claim) bool {
 	found := true
 	for _, o := range []struct{ component, apiVersion, kind, name string }{
 		{d.server, "apps/v1", "StatefulSet", d.Name(d.server)},
-		{instances, "v1", "ConfigMap", d.Name(d.server) + "-status"},
+		{instances, "v1", "ConfigMap", instance.StatusName(d.Name(d.server))},
 		{repository, "apps/v1", "StatefulSet", d.Name(repository)},
 		{backupKey, "v1", "Secret", d.Name(backupKey)},
 	} {

@@ -69,6 +69,6 @@ func (d *cluster) configMap() *corev1.ConfigMap {
 func (d *cluster) instances() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: d.Named(d.Name(d.server)+"-status", d.server, d.server),
+		ObjectMeta: d.Named(instance.StatusName(d.Name(d.server)), d.server, d.server),
 	}
 }

@@ -145,7 +145,7 @@ func (d *inputs) mountsKey(c *compose.Claim) (bool, error) {
 	}{}
 	_, err := c.ReadObserved(d.server, &set)
 	return slices.ContainsFunc(set.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Name == encryptionVolume && v.Secret != nil && v.Secret.SecretName == d.Name(backupKey)
+		return v.Name == backup.KeyVolume && v.Secret != nil && v.Secret.SecretName == d.Name(backupKey)
 	}), err
 }
 

@@ -5,6 +5,8 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
 // networkPolicy admits the claim's clients to PostgreSQL, the servers to each other, the pods that
@@ -13,13 +15,13 @@ import (
 func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 	ways := []build.Admit{
 		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.spec.Clients)}, Ports: []int32{d.traits.Port}},
-		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: []int32{d.traits.Port, d.traits.Supervisor.Number, instancePort}},
+		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: []int32{d.traits.Port, d.traits.Supervisor.Number, instance.ManagerPort}},
 	}
 	if d.backup.enabled {
-		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{d.backupPods()}, Ports: []int32{repositoryPort}})
+		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{d.backupPods()}, Ports: []int32{pgbackrest.Port}})
 	}
 	if d.monitored() {
-		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, d.traits.MetricsPort, d.traits.Supervisor.Number, instancePort)...)
+		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, d.traits.MetricsPort, d.traits.Supervisor.Number, instance.ManagerPort)...)
 	}
 	return build.Egress(build.NetworkPolicy(d.Scope, d.server, d.server, ways...), d.serverEgress()...)
 }
@@ -41,7 +43,7 @@ func (d *cluster) serverEgress() []networkingv1.NetworkPolicyEgressRule {
 // backupPolicy lets the pods that make backups reach the servers and the store, and denies all
 // connections to them. A volume they mount, so it needs no rule.
 func (d *cluster) backupPolicy() *networkingv1.NetworkPolicy {
-	to := []networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToPods(d.Selector(d.server), repositoryPort)}
+	to := []networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToPods(d.Selector(d.server), pgbackrest.Port)}
 	if !d.backup.isVolume() {
 		to = append(to, build.ToStore(d.Namespace, d.backup.destination.Endpoint, d.backup.authenticates)...)
 	}
@@ -52,7 +54,7 @@ func (d *cluster) backupPolicy() *networkingv1.NetworkPolicy {
 // that a component serves.
 func (d *cluster) storeEgress(at backupv1.Destination, component string, authenticates bool) []networkingv1.NetworkPolicyEgressRule {
 	if at.Type == backupv1.Volume {
-		return []networkingv1.NetworkPolicyEgressRule{build.ToPods(d.Selector(component), repositoryPort)}
+		return []networkingv1.NetworkPolicyEgressRule{build.ToPods(d.Selector(component), pgbackrest.Port)}
 	}
 	return build.ToStore(d.Namespace, at.Endpoint, authenticates)
 }

@@ -31,7 +31,7 @@ func (d *cluster) pod() corev1.PodSpec {
 		Containers:     []corev1.Container{d.database()},
 		Volumes: []corev1.Volume{
 			build.Token(),
-			{Name: "config", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			{Name: engine.ConfigVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 				DefaultMode: new(int32(0o440)),
 				Sources: []corev1.VolumeProjection{
 					{ConfigMap: &corev1.ConfigMapProjection{
@@ -44,12 +44,12 @@ func (d *cluster) pod() corev1.PodSpec {
 					}},
 				},
 			}}},
-			secretVolume("credentials", d.Name(credentials), d.traits.PasswordFiles...),
+			secretVolume(engine.CredentialsVolume, d.Name(credentials), d.traits.PasswordFiles...),
 			secretVolume(engine.TLSVolume, d.tlsSecret(), build.KeyCertificate, build.KeyPrivate, build.KeyAuthority),
 			secretVolume(control.Volume, d.Name(controlTLS), control.FileCertificate, control.FileKey, control.FileAuthority),
-			build.Scratch("tmp", tmpLimit),
-			build.Scratch("run", tmpLimit),
-			build.Memory("shm"),
+			build.Tmp(tmpLimit),
+			build.Scratch(engine.RunVolume, tmpLimit),
+			build.Memory(engine.MemoryVolume),
 		},
 	}
 	if d.monitored() {
@@ -94,7 +94,7 @@ func (d *cluster) mountRepository(pod *corev1.PodSpec) {
 		}
 	}
 	pod.Volumes = append(pod.Volumes, d.repositoryVolume(d.Name(d.server), files...))
-	mount := corev1.VolumeMount{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true}
+	mount := corev1.VolumeMount{Name: repository, MountPath: backup.RepositoryDir, ReadOnly: true}
 	manager.VolumeMounts, server.VolumeMounts = append(manager.VolumeMounts, mount), append(server.VolumeMounts, mount)
 	if d.spec.RestoreFrom != nil {
 		// The Secret is removed once the cluster has its data.
@@ -116,16 +116,16 @@ func (d *cluster) backupServer(image string) corev1.Container {
 	return corev1.Container{
 		Name:            backups,
 		Image:           image,
-		Command:         []string{instance.Program, "serve"},
-		Ports:           []corev1.ContainerPort{{Name: backups, ContainerPort: repositoryPort}},
+		Command:         []string{instance.Program, instance.CommandServe},
+		Ports:           []corev1.ContainerPort{{Name: backups, ContainerPort: pgbackrest.Port}},
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
 		Resources:       build.Resources("10m", "32Mi", "256Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: "data", MountPath: d.traits.DataDir, ReadOnly: true},
-			{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true},
-			{Name: "tmp", MountPath: "/tmp"},
-			{Name: "run", MountPath: d.traits.RunDir},
+			{Name: instance.DataVolume, MountPath: d.traits.DataDir, ReadOnly: true},
+			{Name: repository, MountPath: backup.RepositoryDir, ReadOnly: true},
+			build.TmpMount(),
+			{Name: engine.RunVolume, MountPath: d.traits.RunDir},
 		},
 	}
 }
@@ -177,16 +177,16 @@ func (d *cluster) manager(image string) corev1.Container {
 	return corev1.Container{
 		Name:            engine.ManagerContainer,
 		Image:           image,
-		Command:         []string{instance.Program, "run"},
+		Command:         []string{instance.Program, instance.CommandRun},
 		Env:             engine.Identity(d.Name(d.server)),
-		Ports:           []corev1.ContainerPort{{Name: engine.ManagerContainer, ContainerPort: instancePort}},
+		Ports:           []corev1.ContainerPort{{Name: engine.ManagerContainer, ContainerPort: instance.ManagerPort}},
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
 		Resources:       build.Resources("10m", "32Mi", "128Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts:    append(slices.Clone(d.traits.Mounts), build.TokenMount(), controlMount()),
 		// The manager may wait for other servers or for a decision, as long as that takes. A
 		// restart would not help, and the back-off of restarts would only delay it.
-		StartupProbe:  &corev1.Probe{ProbeHandler: api("/started"), PeriodSeconds: 1, FailureThreshold: 24 * 60 * 60, TimeoutSeconds: 3},
-		LivenessProbe: &corev1.Probe{ProbeHandler: api("/healthz"), PeriodSeconds: 10, FailureThreshold: 6, TimeoutSeconds: 5},
+		StartupProbe:  &corev1.Probe{ProbeHandler: api(instance.StartedPath), PeriodSeconds: 1, FailureThreshold: 24 * 60 * 60, TimeoutSeconds: 3},
+		LivenessProbe: &corev1.Probe{ProbeHandler: api(instance.HealthyPath), PeriodSeconds: 10, FailureThreshold: 6, TimeoutSeconds: 5},
 	}
 }

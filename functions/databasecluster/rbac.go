@@ -18,15 +18,14 @@ const maxSize = instance.MaxSize
 // can the creation of objects:
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources.
 func (d *cluster) role() *rbacv1.Role {
-	var pods, volumes, states []string
+	var pods, volumes []string
 	for i := range int32(maxSize) {
 		pods = append(pods, d.podName(i))
-		volumes = append(volumes, "data-"+d.podName(i))
+		volumes = append(volumes, instance.VolumeClaim(d.podName(i)))
 	}
 	// The desired state, the reports of the managers, and Patroni's state.
-	for _, state := range []string{"", "-status", "-config", "-failover", "-leader", "-sync"} {
-		states = append(states, d.Name(d.server)+state)
-	}
+	set := d.Name(d.server)
+	states := []string{set, instance.StatusName(set), instance.ConfigName(set), instance.FailoverName(set), instance.LeaderName(set), instance.SyncName(set)}
 	if d.backup.own {
 		volumes = append(volumes, d.repositoryClaim())
 	}

@@ -19,9 +19,6 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// repositoryPort is the port of pgBackRest's server.
-const repositoryPort = 8432
-
 // repositoryTemplate is the name of the volume claim template.
 const repositoryTemplate = "data"
 
@@ -59,8 +56,8 @@ func (d *cluster) exportVolume(c *corev1.Container) {
 	if !d.monitored() {
 		return
 	}
-	c.Command = append(c.Command, fmt.Sprintf("--metrics=:%d", instancePort))
-	c.Ports = append(c.Ports, corev1.ContainerPort{Name: engine.ExporterContainer, ContainerPort: instancePort})
+	c.Command = append(c.Command, fmt.Sprintf("--metrics=:%d", instance.ManagerPort))
+	c.Ports = append(c.Ports, corev1.ContainerPort{Name: engine.ExporterContainer, ContainerPort: instance.ManagerPort})
 }
 
 // volumeServer returns a StatefulSet that runs pgBackRest's server beside a volume claim. config is
@@ -69,14 +66,14 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 	c := corev1.Container{
 		Name:            repository,
 		Image:           d.image(),
-		Command:         []string{instance.Program, "serve"},
-		Ports:           []corev1.ContainerPort{{Name: repository, ContainerPort: repositoryPort}},
+		Command:         []string{instance.Program, instance.CommandServe},
+		Ports:           []corev1.ContainerPort{{Name: repository, ContainerPort: pgbackrest.Port}},
 		Resources:       build.Resources("10m", "32Mi", "256Mi"),
 		SecurityContext: build.ContainerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: "tmp", MountPath: "/tmp"},
-			{Name: "volume", MountPath: backup.VolumeDir},
-			{Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true},
+			build.TmpMount(),
+			{Name: backup.DestinationVolume, MountPath: backup.VolumeDir},
+			{Name: repository, MountPath: backup.RepositoryDir, ReadOnly: true},
 		},
 		ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(repository)}}, PeriodSeconds: 5},
 	}
@@ -87,7 +84,7 @@ func (d *cluster) volumeServer(component string, now *statefulSet, claim, config
 		SecurityContext:              build.PodSecurity(d.traits.User, d.traits.User),
 		Containers:                   []corev1.Container{c},
 		Volumes: []corev1.Volume{
-			build.Scratch("tmp", tmpLimit),
+			build.Tmp(tmpLimit),
 			d.repositoryVolume(config, corev1.KeyToPath{Key: fileRepository, Path: pgbackrest.FileConfig}),
 			claimVolume(claim),
 		},
@@ -127,7 +124,7 @@ func (d *cluster) repositoryVolume(config string, files ...corev1.KeyToPath) cor
 			LocalObjectReference: corev1.LocalObjectReference{Name: config}, Items: files,
 		}})
 	}
-	return corev1.Volume{Name: "repository", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+	return corev1.Volume{Name: repository, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		// pgBackRest accepts a private key that root owns and its group can read.
 		DefaultMode: new(int32(0o440)), Sources: sources,
 	}}}
@@ -140,7 +137,7 @@ func (d *cluster) repositoryService(component string) *corev1.Service {
 		Spec: corev1.ServiceSpec{
 			ClusterIP: corev1.ClusterIPNone,
 			Selector:  d.Selector(component),
-			Ports:     []corev1.ServicePort{{Name: repository, Port: repositoryPort, TargetPort: intstr.FromString(repository)}},
+			Ports:     []corev1.ServicePort{{Name: repository, Port: pgbackrest.Port, TargetPort: intstr.FromString(repository)}},
 		},
 	}
 }
@@ -148,9 +145,9 @@ func (d *cluster) repositoryService(component string) *corev1.Service {
 // repositoryPolicy admits the servers, and the monitoring namespace to the metrics. pgBackRest's
 // server opens no connections, so all egress is denied.
 func (d *cluster) repositoryPolicy(component string) *networkingv1.NetworkPolicy {
-	ways := []build.Admit{{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: []int32{repositoryPort}}}
+	ways := []build.Admit{{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: []int32{pgbackrest.Port}}}
 	if component == repository && d.monitored() {
-		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, instancePort)...)
+		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, instance.ManagerPort)...)
 	}
 	return build.Egress(build.NetworkPolicy(d.Scope, component, d.server, ways...))
 }

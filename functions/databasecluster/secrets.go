@@ -156,7 +156,7 @@ func (d *cluster) connection(user, component string) *corev1.Secret {
 		User: user, Database: d.databaseOf(user), Host: serviceHost(d.Claim, primary, d.Namespace), Hosts: d.servers(),
 	})
 	if d.spec.Size > 1 {
-		values["ro-host"] = serviceHost(d.Claim, replica, d.Namespace)
+		values[appsv1.ConnectionReadOnlyHost] = serviceHost(d.Claim, replica, d.Namespace)
 	}
 	// A user's name can be too long for the value of a label.
 	return build.Secret(d.Named(d.Name(component), connection, d.server), values)

@@ -126,7 +126,7 @@ func (d *cluster) retention() *k8sappsv1.StatefulSetPersistentVolumeClaimRetenti
 func (d *cluster) volumeClaim() corev1.PersistentVolumeClaim {
 	pvc := corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-		ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: d.Labels(d.server, d.server)},
+		ObjectMeta: metav1.ObjectMeta{Name: instance.DataVolume, Labels: d.Labels(d.server, d.server)},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			// storage has checked the quantity.

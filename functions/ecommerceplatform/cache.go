@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -84,12 +85,12 @@ func (s *shop) cacheSecret() *corev1.Secret {
 		scheme = "rediss"
 	}
 	values := map[string]string{
-		keyPassword: s.cachePassword,
-		keySalt:     s.cacheSalt,
-		"host":      host,
-		"port":      strconv.Itoa(cachePort),
-		keyURI:      scheme + "://" + url.UserPassword("", s.cachePassword).String() + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
-		keyConf:     s.redisConf(),
+		keyPassword:          s.cachePassword,
+		keySalt:              s.cacheSalt,
+		"host":               host,
+		"port":               strconv.Itoa(cachePort),
+		appsv1.ConnectionURI: scheme + "://" + url.UserPassword("", s.cachePassword).String() + "@" + net.JoinHostPort(host, strconv.Itoa(cachePort)) + "/0",
+		keyConf:              s.redisConf(),
 	}
 	if s.monitored() {
 		values[keyMetricsPassword], values[keyMetricsConf] = s.metricsPassword, s.metricsConf()
@@ -246,7 +247,7 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 	annotations := map[string]string{passwordVersionAnnotation: s.cacheVersion}
 	mounts := []corev1.VolumeMount{
 		{Name: "config", MountPath: cacheConfDir, ReadOnly: true},
-		{Name: "tmp", MountPath: "/tmp"},
+		build.TmpMount(),
 	}
 	items := []corev1.KeyToPath{{Key: keyConf, Path: keyConf}}
 	if s.monitored() {
@@ -258,7 +259,7 @@ func (s *shop) cacheServer() *k8sappsv1.Deployment {
 			DefaultMode: new(int32(0o440)),
 			Items:       items,
 		}}},
-		build.Scratch("tmp", s.cacheLimit()),
+		build.Tmp(s.cacheLimit()),
 	}
 	if s.cacheServesTLS {
 		annotations[certificateVersionAnnotation] = s.cacheCertificateVersion

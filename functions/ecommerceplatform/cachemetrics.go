@@ -62,7 +62,7 @@ func (s *shop) cacheExporter() corev1.Container {
 		Ports:           []corev1.ContainerPort{{Name: cacheMetrics, ContainerPort: cacheMetricsPort}},
 		Resources:       build.Resources("10m", "16Mi", "64Mi"),
 		SecurityContext: build.ContainerSecurity(),
-		VolumeMounts:    []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+		VolumeMounts:    []corev1.VolumeMount{build.TmpMount()},
 	}
 }
 

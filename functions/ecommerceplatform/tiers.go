@@ -36,7 +36,7 @@ func (s *shop) backend() *appsv1.WebApp {
 	b := &s.spec.Backend
 	env := []corev1.EnvVar{build.FromSecret(envDatabaseURL, databasecluster.ConnectionSecret(s.Name(database)), s.connection)}
 	if s.hasCache() && !slices.ContainsFunc(b.Env, func(e corev1.EnvVar) bool { return e.Name == envRedisURL }) {
-		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), keyURI), corev1.EnvVar{Name: envRedisVersion, Value: s.cacheVersion})
+		env = append(env, build.FromSecret(envRedisURL, s.Name(cache), appsv1.ConnectionURI), corev1.EnvVar{Name: envRedisVersion, Value: s.cacheVersion})
 	}
 	volumes := s.backendVolumes()
 	if own := s.cacheAuthority(); s.verifiesCache() && s.cacheServesTLS {

@@ -12,22 +12,16 @@ import (
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
-// Keys of the database's connection Secret. The second one is for a client that has mounted the
-// file with the authority.
-const (
-	keyURI         = "uri"
-	keyVerifiedURI = "verified-uri"
-)
-
 // connectionRequirement is the name under which that Secret is requested.
 const connectionRequirement = "database-connection"
 
 // connectsBy returns the key of the database's connection Secret that the backend reads. A backend
-// that already runs with keyURI changes to keyVerifiedURI only once the Secret has that key.
-// Otherwise its next pods could not start while the database's claim is paused or refused.
+// that already runs with appsv1.ConnectionURI changes to appsv1.ConnectionVerified only once the
+// Secret has that key. Otherwise its next pods could not start while the database's claim is paused
+// or refused.
 func (s *shop) connectsBy(c *compose.Claim) (string, error) {
 	if !s.verifiable() {
-		return keyURI, nil
+		return appsv1.ConnectionURI, nil
 	}
 	running := appsv1.WebApp{}
 	found, err := c.ReadObserved(backend, &running)
@@ -35,8 +29,8 @@ func (s *shop) connectsBy(c *compose.Claim) (string, error) {
 		return "", err
 	}
 	secret := databasecluster.ConnectionSecret(s.Name(database))
-	if !found || c.IsReview() || !slices.ContainsFunc(running.Spec.Env, func(e corev1.EnvVar) bool { return readsKey(&e, secret, keyURI) }) {
-		return keyVerifiedURI, nil
+	if !found || c.IsReview() || !slices.ContainsFunc(running.Spec.Env, func(e corev1.EnvVar) bool { return readsKey(&e, secret, appsv1.ConnectionURI) }) {
+		return appsv1.ConnectionVerified, nil
 	}
 	namespace := c.Namespace()
 	secrets, _ := c.Require(connectionRequirement, &fnv1.ResourceSelector{
@@ -44,11 +38,11 @@ func (s *shop) connectsBy(c *compose.Claim) (string, error) {
 		Match: &fnv1.ResourceSelector_MatchName{MatchName: secret},
 	})
 	for _, found := range secrets {
-		if _, ok := compose.SecretValue(found, keyVerifiedURI); ok {
-			return keyVerifiedURI, nil
+		if _, ok := compose.SecretValue(found, appsv1.ConnectionVerified); ok {
+			return appsv1.ConnectionVerified, nil
 		}
 	}
-	return keyURI, nil
+	return appsv1.ConnectionURI, nil
 }
 
 // readsKey reports whether a variable is read from a key of a Secret.
@@ -56,9 +50,9 @@ func readsKey(e *corev1.EnvVar, secret, key string) bool {
 	return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil && e.ValueFrom.SecretKeyRef.Name == secret && e.ValueFrom.SecretKeyRef.Key == key
 }
 
-// verifiable reports whether the backend can connect by keyVerifiedURI. It cannot if the claim sets
-// the URI itself, brings a certificate, whose authority and names are its own, or has volumes that
-// leave no room for the database's authority.
+// verifiable reports whether the backend can connect by appsv1.ConnectionVerified. It cannot if the
+// claim sets the URI itself, brings a certificate, whose authority and names are its own, or has
+// volumes that leave no room for the database's authority.
 func (s *shop) verifiable() bool {
 	d := s.spec.Database
 	if len(unset([]string{envDatabaseURL}, s.spec.Backend.Env)) == 0 || d != nil && d.TLS != nil && d.TLS.SecretName != "" {
@@ -74,7 +68,7 @@ func (s *shop) verifiesCache() bool {
 		return false
 	}
 	i := slices.IndexFunc(s.spec.Backend.Env, func(e corev1.EnvVar) bool { return e.Name == envRedisURL })
-	return i < 0 || readsKey(&s.spec.Backend.Env[i], s.Name(cache), keyURI)
+	return i < 0 || readsKey(&s.spec.Backend.Env[i], s.Name(cache), appsv1.ConnectionURI)
 }
 
 // checkCacheAuthority refuses a backend that would have a cache with TLS and
@@ -91,7 +85,7 @@ func (s *shop) checkCacheAuthority() error {
 // backend verifies the database.
 func (s *shop) backendVolumes() []appsv1.Volume {
 	volumes := slices.Clone(s.spec.Backend.Volumes)
-	if s.connection == keyVerifiedURI {
+	if s.connection == appsv1.ConnectionVerified {
 		volumes = append(volumes, databasecluster.Authority(s.Name(database)))
 	}
 	return volumes

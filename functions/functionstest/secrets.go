@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/pki"
 )
 
@@ -22,7 +24,9 @@ func (c *Crossplane) SecretValue(component, key string) string {
 }
 
 // PublicKeys are the keys of Secrets whose values are not secret.
-var PublicKeys = []string{"username", "host", "ro-host", "port", "dbname", "ca.crt", "tls.crt"}
+var PublicKeys = []string{
+	appsv1.ConnectionUsername, appsv1.ConnectionHost, appsv1.ConnectionReadOnlyHost, appsv1.ConnectionPort, appsv1.ConnectionDatabase, build.KeyAuthority, build.KeyCertificate,
+}
 
 // SecretValues returns the values of all Secrets among some objects, by component and key, without
 // those of PublicKeys.
@@ -75,7 +79,7 @@ func CertificateSecret(t testing.TB, change func(map[string]string)) *structpb.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := map[string]string{"tls.crt": pair.Certificate, "tls.key": pair.Key, "ca.crt": ca.Certificate}
+	values := map[string]string{build.KeyCertificate: pair.Certificate, build.KeyPrivate: pair.Key, build.KeyAuthority: ca.Certificate}
 	if change != nil {
 		change(values)
 	}

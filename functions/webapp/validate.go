@@ -74,8 +74,8 @@ func validatePullSecrets(secrets []corev1.LocalObjectReference) error {
 }
 
 func validateVolumes(volumes []appsv1.Volume) error {
-	at := map[string]string{"/tmp": tmp}
-	names := map[string]bool{tmp: true}
+	at := map[string]string{build.TmpDir: build.TmpVolume}
+	names := map[string]bool{build.TmpVolume: true}
 	for i := range volumes {
 		v := &volumes[i]
 		if names[v.Name] {

@@ -6,9 +6,6 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 )
 
-// tmp is the name of the volume that every container mounts at /tmp.
-const tmp = "tmp"
-
 // tmpLimit is the size limit of /tmp, a quantity, unless the application's container has a
 // limit of ephemeral storage.
 const tmpLimit = "1Gi"
@@ -19,7 +16,7 @@ func (a *app) volumes(limits corev1.ResourceList) []corev1.Volume {
 	if own, ok := limits[corev1.ResourceEphemeralStorage]; ok {
 		limit = own.String()
 	}
-	out := []corev1.Volume{build.Scratch(tmp, limit)}
+	out := []corev1.Volume{build.Tmp(limit)}
 	for _, v := range a.spec.Volumes {
 		out = append(out, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{
 			ConfigMap:             v.ConfigMap,
@@ -33,7 +30,7 @@ func (a *app) volumes(limits corev1.ResourceList) []corev1.Volume {
 
 // mounts returns the volume mounts of each container.
 func (a *app) mounts() []corev1.VolumeMount {
-	out := []corev1.VolumeMount{{Name: tmp, MountPath: "/tmp"}}
+	out := []corev1.VolumeMount{build.TmpMount()}
 	for _, v := range a.spec.Volumes {
 		out = append(out, corev1.VolumeMount{Name: v.Name, MountPath: v.MountPath, ReadOnly: v.ReadOnly || v.ConfigMap != nil || v.Secret != nil})
 	}

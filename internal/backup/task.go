@@ -19,8 +19,10 @@ const (
 	// StoreDir has the credentials of the store, by the keys that backupv1.Destination describes.
 	StoreDir = "/etc/storeplane/store"
 
-	// KeyFile is the encryption key.
-	KeyFile = "/etc/storeplane/encryption/key"
+	// KeyFile is the encryption key, a file in KeyDir.
+	KeyDir      = "/etc/storeplane/encryption"
+	KeyFileName = "key"
+	KeyFile     = KeyDir + "/" + KeyFileName
 
 	// RepositoryDir has the certificate with which a backup of method physical connects to the
 	// servers of a DatabaseCluster: ca.crt, tls.crt and tls.key.
@@ -42,6 +44,26 @@ const (
 	// TerminationLog is where the Report is written.
 	TerminationLog = "/dev/termination-log"
 )
+
+// Container is the name of the container that runs the program, and the names of volumes are those
+// of StoreDir, VolumeDir and KeyDir.
+const (
+	Container         = "backup"
+	StoreVolume       = "store"
+	DestinationVolume = "volume"
+	KeyVolume         = "encryption"
+)
+
+// Exit codes of the program. After ExitPermanent a Job fails without a retry, which would be of no
+// use.
+const (
+	ExitSuccess   = 0
+	ExitFailure   = 1
+	ExitPermanent = 42
+)
+
+// DefaultPorts are the ports of servers whose connection names none.
+var DefaultPorts = map[backupv1.Engine]int32{backupv1.PostgreSQL: 5432, backupv1.MySQL: 3306, backupv1.MongoDB: 27017}
 
 // An Action is what a Job does.
 type Action string

@@ -13,7 +13,7 @@ import (
 const (
 	KeyCertificate  = corev1.TLSCertKey
 	KeyPrivate      = corev1.TLSPrivateKeyKey
-	KeyAuthority    = "ca.crt"
+	KeyAuthority    = pki.KeyAuthority
 	KeyAuthorityKey = "ca.key"
 )
 

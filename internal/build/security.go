@@ -47,6 +47,18 @@ func Scratch(name, limit string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse(limit))}}}
 }
 
+// TmpVolume is the name of the volume that containers with a read-only root mount at TmpDir.
+const (
+	TmpVolume = "tmp"
+	TmpDir    = "/tmp"
+)
+
+// Tmp returns the volume of TmpDir with a limit on its size, a quantity.
+func Tmp(limit string) corev1.Volume { return Scratch(TmpVolume, limit) }
+
+// TmpMount returns the mount of that volume in a container.
+func TmpMount() corev1.VolumeMount { return corev1.VolumeMount{Name: TmpVolume, MountPath: TmpDir} }
+
 // Memory returns a folder in memory: its content counts towards the memory limit of the container
 // that writes it.
 func Memory(name string) corev1.Volume {

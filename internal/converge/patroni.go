@@ -11,9 +11,6 @@ import (
 	"github.com/storeplane/storeplane/internal/label"
 )
 
-// patroniLabel on the pods of a StatefulSet names Patroni's scope.
-const patroniLabel = "storeplane.example.com/patroni"
-
 // RunInstances simulates what Patroni and the instance managers do in the pods of a StatefulSet:
 // the first server is elected, the others follow it, the desired state is reached, and all of it is
 // reported.
@@ -23,8 +20,8 @@ func RunInstances(composed []*unstructured.Unstructured) {
 		objects[u.GetKind()+"/"+u.GetName()] = u
 	}
 	for _, set := range composed {
-		scope, _, _ := unstructured.NestedString(set.Object, "spec", "template", "metadata", "labels", patroniLabel)
-		config, status := objects["ConfigMap/"+scope], objects["ConfigMap/"+scope+"-status"]
+		scope, _, _ := unstructured.NestedString(set.Object, "spec", "template", "metadata", "labels", instance.ScopeLabel)
+		config, status := objects["ConfigMap/"+scope], objects["ConfigMap/"+instance.StatusName(scope)]
 		if set.GetKind() != "StatefulSet" || config == nil || status == nil || replicas(set) == 0 {
 			continue
 		}
@@ -38,7 +35,7 @@ func RunInstances(composed []*unstructured.Unstructured) {
 			if c, ok := report.(*instance.Cluster); ok {
 				keepIdentity(c, status, min(replicas(set), int64(desired.Size)))
 				c.Applied = instance.Digest(text)
-				if s := objects["Secret/"+desired.Claim+"-credentials"]; s != nil {
+				if s := objects["Secret/"+instance.CredentialsName(desired.Claim)]; s != nil {
 					c.Credentials = s.GetResourceVersion()
 				}
 			}

@@ -47,6 +47,9 @@ func (s Set) Image(name string) string {
 	return image
 }
 
+// Backup returns the name of the image backup with a tag, without a registry.
+func Backup(tag string) string { return "backup:" + tag }
+
 // Tagged returns the name of an image that is unique to the release.
 func (r Release) Tagged(name string) string { return name + "-" + r.Version }
 

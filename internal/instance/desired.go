@@ -3,10 +3,6 @@ package instance
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
@@ -184,30 +180,8 @@ type Database struct {
 	Extensions []string `json:"extensions,omitempty"`
 }
 
-// PasswordKey returns the key of a user's password in the Secret credentials.
-func PasswordKey(user string) string { return "user-" + user }
-
 // Digest returns a short hash of a Desired, given as it is in the ConfigMap.
 func Digest(desired string) string {
 	sum := sha256.Sum256([]byte(desired))
 	return hex.EncodeToString(sum[:8])
 }
-
-// Program is the path of the instance manager in the image.
-const Program = "/usr/local/bin/instance"
-
-// ScopeVariable is the environment variable that contains the name of the StatefulSet, which
-// is also Patroni's scope.
-const ScopeVariable = "CLUSTER_SCOPE"
-
-// Ordinal returns the ordinal of a StatefulSet's pod, or math.MaxInt32 if its name has none.
-func Ordinal(pod string) int32 {
-	n, err := strconv.ParseInt(pod[strings.LastIndex(pod, "-")+1:], 10, 32)
-	if err != nil {
-		return math.MaxInt32
-	}
-	return int32(n)
-}
-
-// Pod returns the name of a StatefulSet's pod by its ordinal.
-func Pod(set string, ordinal int32) string { return fmt.Sprintf("%s-%d", set, ordinal) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ClusterKey is the key of Cluster, as JSON, in the ConfigMap <statefulset>-status. MemberKey
+// ClusterKey is the key of Cluster, as JSON, in the ConfigMap StatusName. MemberKey
 // returns the keys of members.
 const ClusterKey = "cluster.json"
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 )
 
 // Credentials are mounted Secrets: a folder with a file for each key of the store's, and the file
@@ -23,17 +24,17 @@ func Environment(d backupv1.Destination, encrypted bool, c Credentials) ([]strin
 	case backupv1.Volume:
 	case backupv1.S3:
 		switch {
-		case e.from("S3_KEY", "AWS_ACCESS_KEY_ID"):
-			e.from("S3_KEY_SECRET", "AWS_SECRET_ACCESS_KEY")
-			e.from("S3_TOKEN", "AWS_SESSION_TOKEN")
+		case e.from("S3_KEY", backup.KeyAWSAccess):
+			e.from("S3_KEY_SECRET", backup.KeyAWSSecret)
+			e.from("S3_TOKEN", backup.KeyAWSSession)
 		case os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "":
 			e.set("S3_KEY_TYPE", "web-id")
 		default:
 			e.set("S3_KEY_TYPE", "auto")
 		}
 	case backupv1.GCS:
-		switch file := filepath.Join(c.StoreDir, "credentials.json"); {
-		case e.exists("credentials.json"):
+		switch file := filepath.Join(c.StoreDir, backup.KeyGCS); {
+		case e.exists(backup.KeyGCS):
 			e.set("GCS_KEY", file)
 		case d.Endpoint != "":
 			// Without credentials, a store at its own endpoint is one that does not authenticate
@@ -44,15 +45,15 @@ func Environment(d backupv1.Destination, encrypted bool, c Credentials) ([]strin
 			e.set("GCS_KEY_TYPE", "auto")
 		}
 	case backupv1.Azure:
-		e.from("AZURE_ACCOUNT", "AZURE_STORAGE_ACCOUNT")
-		if e.from("AZURE_KEY", "AZURE_STORAGE_SAS_TOKEN") {
+		e.from("AZURE_ACCOUNT", backup.KeyAzureAccount)
+		if e.from("AZURE_KEY", backup.KeyAzureSAS) {
 			e.set("AZURE_KEY_TYPE", "sas")
-		} else if !e.from("AZURE_KEY", "AZURE_STORAGE_KEY") {
+		} else if !e.from("AZURE_KEY", backup.KeyAzure) {
 			e.set("AZURE_KEY_TYPE", "auto")
 		}
 	}
-	if d.Type != backupv1.Volume && e.exists("ca.crt") {
-		e.set("STORAGE_CA_FILE", filepath.Join(c.StoreDir, "ca.crt"))
+	if d.Type != backupv1.Volume && e.exists(backup.KeyAuthority) {
+		e.set("STORAGE_CA_FILE", filepath.Join(c.StoreDir, backup.KeyAuthority))
 	}
 	if encrypted {
 		pass, err := read(c.KeyFile)

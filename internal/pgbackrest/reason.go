@@ -3,6 +3,7 @@ package pgbackrest
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/storeplane/storeplane/internal/backup"
@@ -37,7 +38,7 @@ var signs = []struct {
 	}},
 	{backup.KeyMissing, []string{"unable to flush", "cipher", "CryptoError"}},
 	{backup.StoreFull, []string{"No space left", "QuotaExceeded", "507 "}},
-	{backup.SourceUnreachable, []string{":" + Port, "unable to find primary cluster", "DbConnectError"}},
+	{backup.SourceUnreachable, []string{":" + strconv.Itoa(Port), "unable to find primary cluster", "DbConnectError"}},
 	{backup.StoreUnreachable, []string{
 		"HostConnectError", "unable to connect", "unable to get address", "timeout", "unexpected eof", "503 ", "502 ", "500 ", "TLS error", "TLSv", "certificate",
 	}},

@@ -8,13 +8,16 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/pki"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
 // Port is the port on which pgBackRest's server listens.
-const Port = "8432"
+const Port = 8432
 
 // Name is the name in the certificate by which servers authenticate each other and the pods that
 // create backups.
@@ -24,9 +27,9 @@ const Name = "storeplane-backup"
 // and its authority.
 const (
 	FileConfig      = "pgbackrest.conf"
-	FileAuthority   = "ca.crt"
-	FileCertificate = "tls.crt"
-	FileKey         = "tls.key"
+	FileAuthority   = pki.KeyAuthority
+	FileCertificate = corev1.TLSCertKey
+	FileKey         = corev1.TLSPrivateKeyKey
 )
 
 // scratch is pgBackRest's own folder in a pod, on the disk of the node.
@@ -71,7 +74,7 @@ func (r Repository) Config() (string, error) {
 		if r.Host != "" {
 			p("repo1-host=%s", r.Host)
 			p("repo1-host-type=tls")
-			p("repo1-host-port=%s", Port)
+			p("repo1-host-port=%d", Port)
 			p("repo1-host-ca-file=%s", file(FileAuthority))
 			p("repo1-host-cert-file=%s", file(FileCertificate))
 			p("repo1-host-key-file=%s", file(FileKey))
@@ -147,7 +150,7 @@ func common(p func(string, ...any)) {
 
 var serverConfig = strings.Join([]string{
 	"tls-server-address=*",
-	"tls-server-port=" + Port,
+	"tls-server-port=" + strconv.Itoa(Port),
 	"tls-server-ca-file=" + file(FileAuthority),
 	"tls-server-cert-file=" + file(FileCertificate),
 	"tls-server-key-file=" + file(FileKey),
@@ -203,7 +206,7 @@ func Options(servers []Server) []string {
 		if s.Host != "" {
 			add("host", s.Host)
 			add("host-type", "tls")
-			add("host-port", Port)
+			add("host-port", strconv.Itoa(Port))
 			add("host-ca-file", file(FileAuthority))
 			add("host-cert-file", file(FileCertificate))
 			add("host-key-file", file(FileKey))

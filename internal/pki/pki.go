@@ -16,6 +16,10 @@ import (
 	"time"
 )
 
+// KeyAuthority is the key of Secrets, and the name of files, with the authority of a certificate,
+// as cert-manager names it.
+const KeyAuthority = "ca.crt"
+
 // Lifetimes of certificates, and how long before their end certificates are renewed.
 const (
 	AuthorityLifetime = 10 * 365 * 24 * time.Hour

@@ -157,7 +157,7 @@ func (p pair) switchover(format string, args ...any) Effect {
 
 // primaryOf returns the primary of a StatefulSet's servers, as they report it, or "".
 func (f *forecast) primaryOf(set string) string {
-	o, ok := f.had[key{name: set + "-status", GroupKind: configMapKind}]
+	o, ok := f.had[key{name: instance.StatusName(set), GroupKind: configMapKind}]
 	if !ok {
 		return ""
 	}
@@ -197,7 +197,7 @@ func (f *forecast) plain(p pair) []Effect {
 	const line, encrypted = "- host all all all scram-sha-256", "- hostssl all all all scram-sha-256"
 	has := func(u *unstructured.Unstructured, text string) bool {
 		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-		return strings.Contains(data["patroni.yaml"], text)
+		return strings.Contains(data[instance.PatroniFile], text)
 	}
 	if !has(p.before, line) || !has(p.after, encrypted) {
 		return nil

@@ -103,17 +103,19 @@ const (
 	RoleReplica = "replica"
 )
 
-// Folders and files of a server's pod that every engine has.
-const (
-	// TLSDir contains the server's certificate, as tls.crt, tls.key and ca.crt.
-	TLSDir = "/etc/storeplane/tls"
-	// FilePeers contains the authorities by which servers verify each other. It is among the
-	// files of the configuration.
-	FilePeers = "peers.crt"
-)
+// FilePeers is the file of a server's pod with the authorities by which servers verify each other.
+// It is among the files of the configuration.
+const FilePeers = "peers.crt"
 
-// TLSVolume is the volume of a pod with its server's certificate.
-const TLSVolume = "tls"
+// Volumes of a server's pod: with its configuration, its credentials and its certificate, and
+// folders for what it writes while it runs and for its shared memory.
+const (
+	ConfigVolume      = "config"
+	CredentialsVolume = "credentials"
+	TLSVolume         = "tls"
+	RunVolume         = "run"
+	MemoryVolume      = "shm"
+)
 
 // Names of the containers beside the server's.
 const (
@@ -200,9 +202,9 @@ type Address struct {
 // name of its StatefulSet.
 func Identity(scope string) []corev1.EnvVar {
 	return []corev1.EnvVar{
-		build.FromField("POD_NAME", "metadata.name"),
-		build.FromField("POD_NAMESPACE", "metadata.namespace"),
-		build.FromField("POD_IP", "status.podIP"),
+		build.FromField(instance.PodVariable, "metadata.name"),
+		build.FromField(instance.NamespaceVariable, "metadata.namespace"),
+		build.FromField(instance.AddressVariable, "status.podIP"),
 		{Name: instance.ScopeVariable, Value: scope},
 	}
 }

@@ -7,7 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
+	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // Connection returns the values of a connection Secret, under the keys that CloudNativePG uses.
@@ -15,29 +18,24 @@ func (Engine) Connection(c *engine.Cluster, to engine.Address) map[string]string
 	d := cluster{c}
 	host, password, database := to.Host, d.Users[to.User], to.Database
 	return map[string]string{
-		"username":   to.User,
-		"password":   password,
-		"host":       host,
-		"port":       strconv.Itoa(port),
-		"dbname":     database,
-		"uri":        d.uri(to.User, []string{host}, database, d.sslMode()),
-		"jdbc-uri":   fmt.Sprintf("jdbc:postgresql://%s:%d/%s?user=%s&password=%s&sslmode=%s&targetServerType=primary", host, port, database, to.User, url.QueryEscape(password), d.sslMode()),
-		keyAuthority: d.Authority,
-		// Not every driver supports several hosts.
-		"multi-host-uri": d.uri(to.User, to.Hosts, database, d.sslMode()),
-		// This one requires the authority as a file.
-		"verified-uri": d.uri(to.User, []string{host}, database, d.verifyMode()+"&sslrootcert="+engine.AuthorityDir(d.Claim)+"/"+keyAuthority),
+		appsv1.ConnectionUsername:  to.User,
+		appsv1.ConnectionPassword:  password,
+		appsv1.ConnectionHost:      host,
+		appsv1.ConnectionPort:      strconv.Itoa(instance.PostgreSQLPort),
+		appsv1.ConnectionDatabase:  database,
+		appsv1.ConnectionURI:       d.uri(to.User, []string{host}, database, d.sslMode()),
+		appsv1.ConnectionJDBC:      fmt.Sprintf("jdbc:postgresql://%s:%d/%s?user=%s&password=%s&sslmode=%s&targetServerType=primary", host, instance.PostgreSQLPort, database, to.User, url.QueryEscape(password), d.sslMode()),
+		build.KeyAuthority:         d.Authority,
+		appsv1.ConnectionMultiHost: d.uri(to.User, to.Hosts, database, d.sslMode()),
+		appsv1.ConnectionVerified:  d.uri(to.User, []string{host}, database, d.verifyMode()+"&sslrootcert="+engine.AuthorityDir(d.Claim)+"/"+build.KeyAuthority),
 	}
 }
-
-// keyAuthority is the key of the servers' authority, and the name of its file.
-const keyAuthority = "ca.crt"
 
 // uri returns the URI of a database on the first of some hosts that takes writes.
 func (d cluster) uri(user string, hosts []string, database, sslMode string) string {
 	addresses := make([]string, 0, len(hosts))
 	for _, h := range hosts {
-		addresses = append(addresses, net.JoinHostPort(h, strconv.Itoa(port)))
+		addresses = append(addresses, net.JoinHostPort(h, strconv.Itoa(instance.PostgreSQLPort)))
 	}
 	return "postgresql://" + url.UserPassword(user, d.Users[user]).String() + "@" + strings.Join(addresses, ",") +
 		"/" + database + "?sslmode=" + sslMode + "&target_session_attrs=read-write"
@@ -67,8 +65,8 @@ func (Engine) WithPassword(values map[string]string, user, was, password string)
 		"//"+url.UserPassword(user, was).String()+"@", "//"+url.UserPassword(user, password).String()+"@",
 		"&password="+url.QueryEscape(was)+"&", "&password="+url.QueryEscape(password)+"&",
 	)
-	out := map[string]string{"password": password}
-	for _, key := range []string{"uri", "jdbc-uri", "multi-host-uri", "verified-uri"} {
+	out := map[string]string{appsv1.ConnectionPassword: password}
+	for _, key := range []string{appsv1.ConnectionURI, appsv1.ConnectionJDBC, appsv1.ConnectionMultiHost, appsv1.ConnectionVerified} {
 		if value, ok := values[key]; ok {
 			out[key] = replace.Replace(value)
 		}

@@ -16,34 +16,18 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// scopeLabel is the label by which Patroni finds its objects and its pods. It marks the roles of
-// the pods with engine.RoleLabel: https://patroni.readthedocs.io/en/latest/kubernetes.html.
-const scopeLabel = "storeplane.example.com/patroni"
-
-// Files of Patroni's configuration: Patroni reads all files of a folder whose names end in yaml.
-// The authorities are in the same folder, since they may change while servers run.
-const (
-	fileConfig      = "patroni.yaml"
-	fileCredentials = "credentials.yaml"
-)
-
-const (
-	configDir = "/etc/patroni"
-	secretDir = "/etc/storeplane/credentials" //nolint:gosec // a folder's name
-	volumeDir = "/var/lib/postgresql/data"
-	// dataDir is a folder on the volume: the kubelet sets the permissions of the volume itself
-	// (fsGroup), and PostgreSQL requires its own.
-	dataDir = volumeDir + "/pgdata"
-)
+// fileCredentials is the secret part of Patroni's configuration, beside instance.PatroniFile. The
+// authorities are in the same folder, since they may change while servers run.
+const fileCredentials = "credentials.yaml"
 
 // patroniState returns an object in which Patroni keeps its state. It is composed so that it is
 // deleted with the claim, and its name is free for the next one. The claim owns only the dynamic
 // configuration in it. The leader lock is not composed, since it changes every few seconds and each
 // change would run this function: the instance manager makes the StatefulSet its owner.
-func (d cluster) patroniState(kind string) *corev1.ConfigMap {
-	meta := d.Named(d.Name(name)+"-"+kind, name, name)
-	meta.Labels[scopeLabel] = d.Name(name)
-	if kind == "config" {
+func (d cluster) patroniState(nameOf func(set string) string) *corev1.ConfigMap {
+	meta := d.Named(nameOf(d.Name(name)), name, name)
+	meta.Labels[instance.ScopeLabel] = d.Name(name)
+	if meta.Name == instance.ConfigName(d.Name(name)) {
 		meta.Annotations = map[string]string{"config": d.dynamicConfig()}
 	}
 	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta}
@@ -173,16 +157,16 @@ func (d cluster) patroniYAML(dynamic string) string {
 	if d.Spec.RestoreFrom != nil {
 		p("  method: restore")
 		p("  restore:")
-		p("    command: %s restore", instance.Program)
+		p("    command: %s %s", instance.Program, instance.CommandRestore)
 		p("    no_params: true")
 	}
 	p("postgresql:")
-	p("  listen: '*:%d'", port)
-	p("  data_dir: %s", dataDir)
+	p("  listen: '*:%d'", instance.PostgreSQLPort)
+	p("  data_dir: %s", instance.DataDir)
 	p("  pgpass: /tmp/pgpass")
 	// After the fence, a primary that continues while it loses its lock acknowledges nothing that
 	// the next primary does not have.
-	p("  pre_promote: %s fence", instance.Program)
+	p("  pre_promote: %s %s", instance.Program, instance.CommandFence)
 	p("  use_unix_socket: true")
 	p("  authentication:")
 	p("    superuser:")
@@ -190,42 +174,42 @@ func (d cluster) patroniYAML(dynamic string) string {
 	// Servers connect to each other by address, which no certificate contains.
 	for _, u := range []string{"replication", "rewind"} {
 		p("    %s:", u)
-		p("      username: %s", map[string]string{"replication": "standby", "rewind": "rewind"}[u])
+		p("      username: %s", map[string]string{"replication": instance.UserReplication, "rewind": instance.UserRewind}[u])
 		p("      sslmode: verify-ca")
-		p("      sslrootcert: %s/%s", configDir, engine.FilePeers)
+		p("      sslrootcert: %s/%s", instance.PatroniDir, engine.FilePeers)
 	}
 	// Without it a new server waits for minutes until an idle primary
 	// writes a checkpoint by itself.
 	p("  basebackup:")
 	p("    - checkpoint: fast")
 	p("  parameters:")
-	p("    unix_socket_directories: /var/run/postgresql")
+	p("    unix_socket_directories: %s", instance.SocketDir)
 	p("    password_encryption: scram-sha-256")
 	p("    ssl: 'on'")
-	p("    ssl_cert_file: %s/tls.crt", engine.TLSDir)
-	p("    ssl_key_file: %s/tls.key", engine.TLSDir)
+	p("    ssl_cert_file: %s/tls.crt", instance.TLSDir)
+	p("    ssl_key_file: %s/tls.key", instance.TLSDir)
 	if d.BackedUp {
 		// pgBackRest makes no backup unless the command contains its name.
 		p("    archive_mode: 'on'")
-		p("    archive_command: '%s pgbackrest-push \"%%p\"'", instance.Program)
+		p("    archive_command: '%s %s \"%%p\"'", instance.Program, instance.CommandPush)
 	}
 	// The manager and the exporter connect by the socket, as users that need no password there; no
 	// other client is in the pod. The superuser cannot connect over the network, so its password
 	// cannot be guessed there.
 	p("  pg_ident:")
 	p("    - pod postgres postgres")
-	p("    - pod postgres %s", monitoringUser)
+	p("    - pod postgres %s", instance.UserMonitoring)
 	p("  pg_hba:")
-	p("    - local all postgres,%s peer map=pod", monitoringUser)
+	p("    - local all postgres,%s peer map=pod", instance.UserMonitoring)
 	p("    - local all all scram-sha-256")
 	p("    - hostssl replication standby all scram-sha-256")
-	p("    - host all postgres,%s,standby all reject", monitoringUser)
+	p("    - host all postgres,%s,standby all reject", instance.UserMonitoring)
 	p("    - %s all all all scram-sha-256", d.hostKind())
 	p("restapi:")
-	p("  listen: '*:%d'", apiPort)
+	p("  listen: '*:%d'", instance.PatroniPort)
 	p("kubernetes:")
 	p("  use_endpoints: false")
-	p("  scope_label: %s", scopeLabel)
+	p("  scope_label: %s", instance.ScopeLabel)
 	p("  role_label: %s", engine.RoleLabel)
 	p("  leader_label_value: %s", engine.RolePrimary)
 	p("  follower_label_value: %s", engine.RoleReplica)
@@ -254,15 +238,15 @@ func (d cluster) credentialsYAML() string {
 	p("postgresql:")
 	p("  authentication:")
 	p("    superuser:")
-	p("      password: %s", quoted(d.Passwords[keySuperuser]))
+	p("      password: %s", quoted(d.Passwords[instance.KeySuperuser]))
 	p("    replication:")
-	p("      password: %s", quoted(d.Passwords[keyReplication]))
+	p("      password: %s", quoted(d.Passwords[instance.KeyReplication]))
 	p("    rewind:")
-	p("      password: %s", quoted(d.Passwords[keyRewind]))
+	p("      password: %s", quoted(d.Passwords[instance.KeyRewind]))
 	p("restapi:")
 	p("  authentication:")
 	p("    username: patroni")
-	p("    password: %s", quoted(d.Passwords[keyRestAPI]))
+	p("    password: %s", quoted(d.Passwords[instance.KeyRESTAPI]))
 	return b.String()
 }
 

@@ -8,6 +8,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // Engine is PostgreSQL.
@@ -15,17 +16,10 @@ type Engine struct{}
 
 var _ engine.Engine = Engine{}
 
-const name = "postgresql"
+const name = string(backupv1.PostgreSQL)
 
-// user is the uid and gid of postgres in package/images/postgresql.
-const user = 26
-
-// Ports of PostgreSQL, of Patroni's REST API and of the metrics exporter.
-const (
-	port        = 5432
-	apiPort     = 8008
-	metricsPort = 9187
-)
+// metricsPort is the port of the metrics exporter.
+const metricsPort = 9187
 
 // Components of the objects in which Patroni keeps its state.
 const (
@@ -34,29 +28,18 @@ const (
 	syncState = "patroni-sync"
 )
 
-// monitoringUser is the user of the metrics exporter.
-const monitoringUser = "monitoring"
-
-// Keys of the passwords of the servers' own users.
-const (
-	keySuperuser   = "superuser-password"
-	keyReplication = "replication-password"
-	keyRewind      = "rewind-password"
-	keyRestAPI     = "restapi-password"
-)
-
 // cluster is an engine.Cluster with the builders of PostgreSQL.
 type cluster struct{ *engine.Cluster }
 
 // Traits returns the properties of PostgreSQL.
 func (Engine) Traits() engine.Traits {
 	return engine.Traits{
-		Name: name, Type: backupv1.PostgreSQL, User: user, ScopeLabel: scopeLabel,
-		Port: port, MetricsPort: metricsPort, Supervisor: engine.Port{Name: supervisor, Number: apiPort},
-		Passwords: []string{keySuperuser, keyReplication, keyRewind, keyRestAPI},
+		Name: name, Type: backupv1.PostgreSQL, User: instance.PostgreSQLUser, ScopeLabel: instance.ScopeLabel,
+		Port: instance.PostgreSQLPort, MetricsPort: metricsPort, Supervisor: engine.Port{Name: supervisor, Number: instance.PatroniPort},
+		Passwords: []string{instance.KeySuperuser, instance.KeyReplication, instance.KeyRewind, instance.KeyRESTAPI},
 		// The instance manager calls Patroni with this password.
-		PasswordFiles: []string{keyRestAPI},
-		Mounts:        mounts(), DataDir: volumeDir, RunDir: runDir,
+		PasswordFiles: []string{instance.KeyRESTAPI},
+		Mounts:        mounts(), DataDir: instance.VolumeDir, RunDir: instance.SocketDir,
 	}
 }
 
@@ -64,7 +47,7 @@ func (Engine) Traits() engine.Traits {
 func (Engine) Configuration(c *engine.Cluster) engine.Configuration {
 	d := cluster{c}
 	return engine.Configuration{
-		Files:       map[string]string{fileConfig: d.patroniYAML(d.dynamicConfig())},
+		Files:       map[string]string{instance.PatroniFile: d.patroniYAML(d.dynamicConfig())},
 		SecretFiles: map[string]string{fileCredentials: d.credentialsYAML()},
 		// Patroni applies a change of the dynamic configuration to running servers.
 		Restarts: d.patroniYAML(""),
@@ -75,9 +58,9 @@ func (Engine) Configuration(c *engine.Cluster) engine.Configuration {
 func (Engine) Objects(c *engine.Cluster) []compose.Component {
 	d := cluster{c}
 	return []compose.Component{
-		{Name: state, Part: name, Object: d.patroniState("config")},
-		{Name: failover, Part: name, Object: d.patroniState("failover")},
-		{Name: syncState, Part: name, Object: d.patroniState("sync")},
+		{Name: state, Part: name, Object: d.patroniState(instance.ConfigName)},
+		{Name: failover, Part: name, Object: d.patroniState(instance.FailoverName)},
+		{Name: syncState, Part: name, Object: d.patroniState(instance.SyncName)},
 	}
 }
 

@@ -1,6 +1,7 @@
 package postgresql
 
 import (
+	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,19 +16,16 @@ import (
 // supervisor is the name of Patroni's port.
 const supervisor = "patroni"
 
-// runDir is the folder with PostgreSQL's socket.
-const runDir = "/var/run/postgresql"
-
 // mounts returns the mounts of PostgreSQL and of its manager, which starts its
 // programs and reads its files.
 func mounts() []corev1.VolumeMount {
 	return []corev1.VolumeMount{
-		{Name: "data", MountPath: volumeDir},
-		{Name: "config", MountPath: configDir, ReadOnly: true},
-		{Name: "credentials", MountPath: secretDir, ReadOnly: true},
-		{Name: engine.TLSVolume, MountPath: engine.TLSDir, ReadOnly: true},
-		{Name: "tmp", MountPath: "/tmp"},
-		{Name: "run", MountPath: runDir},
+		{Name: instance.DataVolume, MountPath: instance.VolumeDir},
+		{Name: engine.ConfigVolume, MountPath: instance.PatroniDir, ReadOnly: true},
+		{Name: engine.CredentialsVolume, MountPath: instance.CredentialsDir, ReadOnly: true},
+		{Name: engine.TLSVolume, MountPath: instance.TLSDir, ReadOnly: true},
+		build.TmpMount(),
+		{Name: engine.RunVolume, MountPath: instance.SocketDir},
 	}
 }
 
@@ -39,35 +37,38 @@ func (d cluster) server(image string) corev1.Container {
 		Name:  name,
 		Image: image,
 		// Patroni reads all files of the folder.
-		Args: []string{configDir},
+		Args: []string{instance.PatroniDir},
 		Env: append(append(engine.Identity(d.Name(name)), controlEnv()...),
-			corev1.EnvVar{Name: "PATRONI_NAME", Value: "$(POD_NAME)"},
-			corev1.EnvVar{Name: "PATRONI_KUBERNETES_NAMESPACE", Value: "$(POD_NAMESPACE)"},
-			corev1.EnvVar{Name: "PATRONI_KUBERNETES_POD_IP", Value: "$(POD_IP)"},
-			corev1.EnvVar{Name: "PATRONI_POSTGRESQL_CONNECT_ADDRESS", Value: "$(POD_IP):5432"},
-			corev1.EnvVar{Name: "PATRONI_RESTAPI_CONNECT_ADDRESS", Value: "$(POD_IP):8008"},
+			corev1.EnvVar{Name: "PATRONI_NAME", Value: ref(instance.PodVariable)},
+			corev1.EnvVar{Name: "PATRONI_KUBERNETES_NAMESPACE", Value: ref(instance.NamespaceVariable)},
+			corev1.EnvVar{Name: "PATRONI_KUBERNETES_POD_IP", Value: ref(instance.AddressVariable)},
+			corev1.EnvVar{Name: "PATRONI_POSTGRESQL_CONNECT_ADDRESS", Value: fmt.Sprintf("%s:%d", ref(instance.AddressVariable), instance.PostgreSQLPort)},
+			corev1.EnvVar{Name: "PATRONI_RESTAPI_CONNECT_ADDRESS", Value: fmt.Sprintf("%s:%d", ref(instance.AddressVariable), instance.PatroniPort)},
 		),
 		Ports: []corev1.ContainerPort{
-			{Name: name, ContainerPort: port},
-			{Name: supervisor, ContainerPort: apiPort},
+			{Name: name, ContainerPort: instance.PostgreSQLPort},
+			{Name: supervisor, ContainerPort: instance.PatroniPort},
 		},
 		SecurityContext: build.ContainerSecurity(),
-		VolumeMounts:    append(mounts(), corev1.VolumeMount{Name: "shm", MountPath: "/dev/shm"}),
+		VolumeMounts:    append(mounts(), corev1.VolumeMount{Name: engine.MemoryVolume, MountPath: "/dev/shm"}),
 		// /liveness succeeds as soon as Patroni runs, also while a server is restored for hours. It
 		// fails when Patroni's own loop is stuck, and times out on a frozen server. Such a server
 		// is ended quickly, since others have taken over by then.
-		StartupProbe: &corev1.Probe{ProbeHandler: api("/liveness"), PeriodSeconds: 1, FailureThreshold: 120, TimeoutSeconds: 3},
+		StartupProbe: &corev1.Probe{ProbeHandler: api(instance.LivenessPath), PeriodSeconds: 1, FailureThreshold: 120, TimeoutSeconds: 3},
 		LivenessProbe: &corev1.Probe{
-			ProbeHandler: api("/liveness"), PeriodSeconds: 10, FailureThreshold: 3, TimeoutSeconds: 5,
+			ProbeHandler: api(instance.LivenessPath), PeriodSeconds: 10, FailureThreshold: 3, TimeoutSeconds: 5,
 			TerminationGracePeriodSeconds: new(int64(5)),
 		},
 		// A standby that is far behind serves no reads.
 		ReadinessProbe: &corev1.Probe{ProbeHandler: api("/read-only?lag=" + strconv.Itoa(instance.LagBytes)), PeriodSeconds: 2, FailureThreshold: 3, TimeoutSeconds: 3},
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
-			Exec: &corev1.ExecAction{Command: []string{instance.Program, "stop"}},
+			Exec: &corev1.ExecAction{Command: []string{instance.Program, instance.CommandStop}},
 		}},
 	}
 }
+
+// ref refers to another variable of a container's environment.
+func ref(variable string) string { return "$(" + variable + ")" }
 
 // controlEnv returns the environment by which Patroni serves and connects with TLS. It is not in
 // the files of the configuration, since these change in running pods, too, and the probes of an
@@ -91,7 +92,7 @@ func controlEnv() []corev1.EnvVar {
 // exporter returns the container that exports PostgreSQL's statistics to Prometheus, as a user that
 // may read these and nothing else.
 func exporter(image string, version number) corev1.Container {
-	args := []string{"--web.listen-address=:9187"}
+	args := []string{fmt.Sprintf("--web.listen-address=:%d", metricsPort)}
 	if version.major >= 17 {
 		// Older versions do not have this view, and the exporter would log an error each time.
 		args = append(args, "--collector.stat_checkpointer")
@@ -102,11 +103,11 @@ func exporter(image string, version number) corev1.Container {
 		Command: []string{"prometheus-postgres-exporter"},
 		Args:    args,
 		Env: []corev1.EnvVar{
-			{Name: "DATA_SOURCE_NAME", Value: "host=/var/run/postgresql user=" + monitoringUser + " dbname=postgres sslmode=disable"},
+			{Name: "DATA_SOURCE_NAME", Value: "host=" + instance.SocketDir + " user=" + instance.UserMonitoring + " dbname=postgres sslmode=disable"},
 		},
 		Ports:           []corev1.ContainerPort{{Name: engine.ExporterContainer, ContainerPort: metricsPort}},
 		Resources:       build.Resources("10m", "32Mi", "128Mi"),
 		SecurityContext: build.ContainerSecurity(),
-		VolumeMounts:    []corev1.VolumeMount{{Name: "run", MountPath: runDir}},
+		VolumeMounts:    []corev1.VolumeMount{{Name: engine.RunVolume, MountPath: instance.SocketDir}},
 	}
 }

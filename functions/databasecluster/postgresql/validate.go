@@ -9,6 +9,7 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // Check returns an error for a spec that PostgreSQL cannot have.
@@ -31,7 +32,7 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 
 // Names that PostgreSQL, Patroni or Storeplane use themselves.
 var (
-	ownUsers     = []string{engine.AppUser, monitoringUser, "patroni", "postgres", "rewind", "standby", "public", "none"}
+	ownUsers     = []string{engine.AppUser, instance.UserMonitoring, "patroni", "postgres", instance.UserRewind, instance.UserReplication, "public", "none"}
 	ownDatabases = []string{engine.AppDatabase, "postgres", "template0", "template1"}
 )
 

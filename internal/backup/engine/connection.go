@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
@@ -40,7 +41,7 @@ type Connection struct {
 // ReadConnection reads the folder of a mounted Secret with a uri or its parts.
 func ReadConnection(dir string) (Connection, error) {
 	keys := map[string]string{}
-	for _, key := range []string{"uri", "username", "password", "host", "port", "dbname"} {
+	for _, key := range []string{appsv1.ConnectionURI, appsv1.ConnectionUsername, appsv1.ConnectionPassword, appsv1.ConnectionHost, appsv1.ConnectionPort, appsv1.ConnectionDatabase} {
 		content, err := os.ReadFile(filepath.Join(dir, key)) //nolint:gosec // the pod's own mount
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -54,7 +55,7 @@ func ReadConnection(dir string) (Connection, error) {
 	if err != nil {
 		return Connection{}, err
 	}
-	if ca := filepath.Join(dir, "ca.crt"); exists(ca) {
+	if ca := filepath.Join(dir, backup.KeyAuthority); exists(ca) {
 		c.CA = ca
 	}
 	return c, nil
@@ -71,14 +72,17 @@ func exists(path string) bool {
 // NewConnection returns the connection of a Secret with these keys: a uri, or its parts username,
 // password, host, port and dbname.
 func NewConnection(keys map[string]string) (Connection, error) {
-	if uri := keys["uri"]; uri != "" {
+	if uri := keys[appsv1.ConnectionURI]; uri != "" {
 		return ParseURI(uri)
 	}
-	if keys["host"] == "" {
+	if keys[appsv1.ConnectionHost] == "" {
 		return Connection{}, backup.Errorf(backup.InvalidTask, "cannot read the connection: its Secret has neither a uri nor a host")
 	}
-	c := Connection{User: keys["username"], Password: keys["password"], Hosts: keys["host"], Database: keys["dbname"], Params: url.Values{}}
-	if port := keys["port"]; port != "" {
+	c := Connection{
+		User: keys[appsv1.ConnectionUsername], Password: keys[appsv1.ConnectionPassword],
+		Hosts: keys[appsv1.ConnectionHost], Database: keys[appsv1.ConnectionDatabase], Params: url.Values{},
+	}
+	if port := keys[appsv1.ConnectionPort]; port != "" {
 		hosts := strings.Split(c.Hosts, ",")
 		for i := range hosts {
 			hosts[i] = bracketed(hosts[i]) + ":" + port

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
@@ -120,7 +121,7 @@ func (j *job) servers() []pgbackrest.Server {
 	}
 	var out []pgbackrest.Server
 	for _, h := range j.task.Hosts {
-		out = append(out, pgbackrest.Server{Host: h, DataDir: dataDir, SocketDir: socketDir})
+		out = append(out, pgbackrest.Server{Host: h, DataDir: instance.DataDir, SocketDir: instance.SocketDir})
 	}
 	return out
 }
@@ -136,7 +137,7 @@ func (j *job) delete(ctx context.Context) error {
 		if _, err := j.tool.Run(ctx, s, "stop"); err != nil {
 			return err
 		}
-		if _, err := j.tool.Run(ctx, s, "stanza-delete", "--force", "--pg1-path="+dataDir); err != nil {
+		if _, err := j.tool.Run(ctx, s, "stanza-delete", "--force", "--pg1-path="+instance.DataDir); err != nil {
 			return err
 		}
 	}

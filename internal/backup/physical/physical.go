@@ -15,12 +15,6 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// Folders of a server's pod, as the function composes them for a DatabaseCluster.
-const (
-	dataDir   = "/var/lib/postgresql/data/pgdata"
-	socketDir = "/var/run/postgresql"
-)
-
 // processes is how many processes copy files at once.
 const processes = 2
 

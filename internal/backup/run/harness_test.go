@@ -283,7 +283,7 @@ func (f *fixture) beServed(task backup.Task) (end func()) {
 func (f *fixture) succeed(a backup.Action, with ...func(*backup.Task)) backup.Report {
 	f.t.Helper()
 	r, code := f.do(f.t.Context(), a, with...)
-	if r.Failure != nil || code != Succeeded {
+	if r.Failure != nil || code != backup.ExitSuccess {
 		f.t.Fatalf("%s failed with code %d: %+v\n%s", a, code, r.Failure, f.log.String())
 	}
 	return r
@@ -306,9 +306,9 @@ func (f *fixture) failed(r backup.Report, code int, reason backup.Reason) {
 	if r.Failure.Reason != reason {
 		f.t.Errorf("%s failed with %s and should with %s: %s", r.Action, r.Failure.Reason, reason, r.Failure.Message)
 	}
-	want := Failed
+	want := backup.ExitFailure
 	if reason.Permanent() || r.Action == backup.Restore && !slices.Contains(passing, reason) {
-		want = FailedForGood
+		want = backup.ExitPermanent
 	}
 	if code != want {
 		f.t.Errorf("%s ended with code %d and should with %d", r.Action, code, want)

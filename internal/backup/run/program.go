@@ -20,15 +20,6 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/stream"
 )
 
-// Exit codes of the program.
-const (
-	Succeeded = 0
-	Failed    = 1
-
-	// FailedForGood makes the Job fail without a retry, which would be of no use.
-	FailedForGood = 42
-)
-
 // cleanUpWithin is how long the program may clean up after SIGTERM: less than the grace period of
 // a pod.
 const cleanUpWithin = 40 * time.Second
@@ -69,7 +60,7 @@ func (p *Program) Main(ctx context.Context, task string) int {
 	_, _ = fmt.Fprintf(p.Log, "%s\n", content)
 	if err := os.WriteFile(p.Report, content, 0o600); err != nil {
 		_, _ = fmt.Fprintf(p.Log, "cannot write the report: %v\n", err)
-		return Failed
+		return backup.ExitFailure
 	}
 	return exitCode(r)
 }
@@ -78,16 +69,16 @@ func (p *Program) Main(ctx context.Context, task string) int {
 func exitCode(r backup.Report) int {
 	switch {
 	case r.Failure == nil:
-		return Succeeded
+		return backup.ExitSuccess
 	case r.Failure.Reason.Permanent():
-		return FailedForGood
+		return backup.ExitPermanent
 	// The backup was created, and a later step failed: a retry would create another one.
 	case r.Action == backup.Backup && r.Backup != nil:
-		return FailedForGood
+		return backup.ExitPermanent
 	case r.Action == backup.Restore && !slices.Contains(passing, r.Failure.Reason):
-		return FailedForGood
+		return backup.ExitPermanent
 	}
-	return Failed
+	return backup.ExitFailure
 }
 
 // passing are the reasons for which a failed restore is retried. With any other one it would fail

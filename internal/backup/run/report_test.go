@@ -65,12 +65,12 @@ func TestExitCode(t *testing.T) {
 		report backup.Report
 		want   int
 	}{
-		"Success":   {reason: "All was done.", want: Succeeded},
-		"Transient": {reason: "Trying again may help.", report: backup.Report{Failure: &backup.Failure{Reason: backup.StoreUnreachable}}, want: Failed},
-		"Permanent": {reason: "Trying again is of no use.", report: backup.Report{Failure: &backup.Failure{Reason: backup.StoreDenied}}, want: FailedForGood},
+		"Success":   {reason: "All was done.", want: backup.ExitSuccess},
+		"Transient": {reason: "Trying again may help.", report: backup.Report{Failure: &backup.Failure{Reason: backup.StoreUnreachable}}, want: backup.ExitFailure},
+		"Permanent": {reason: "Trying again is of no use.", report: backup.Report{Failure: &backup.Failure{Reason: backup.StoreDenied}}, want: backup.ExitPermanent},
 		"Made": {
 			reason: "The backup was made: trying again would make another one.",
-			report: backup.Report{Action: backup.Backup, Backup: &backup.Entry{}, Failure: &backup.Failure{Reason: backup.StoreUnreachable}}, want: FailedForGood,
+			report: backup.Report{Action: backup.Backup, Backup: &backup.Entry{}, Failure: &backup.Failure{Reason: backup.StoreUnreachable}}, want: backup.ExitPermanent,
 		},
 	}
 	for name, tc := range cases {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
@@ -48,7 +49,10 @@ func (s *secrets) addFile(path string) {
 }
 
 // public are the files of a Secret that are not secret.
-var public = []string{"ca.crt", "username", "host", "port", "dbname", "AWS_ACCESS_KEY_ID", "AZURE_STORAGE_ACCOUNT"}
+var public = []string{
+	backup.KeyAuthority, backup.KeyAWSAccess, backup.KeyAzureAccount,
+	appsv1.ConnectionUsername, appsv1.ConnectionHost, appsv1.ConnectionPort, appsv1.ConnectionDatabase,
+}
 
 // addFolder adds the files of a mounted Secret.
 func (s *secrets) addFolder(dir string) {

@@ -18,26 +18,19 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Keys in the Secret of a destination of type azure.
-const (
-	storageAccount  = "AZURE_STORAGE_ACCOUNT"
-	storageKey      = "AZURE_STORAGE_KEY"
-	storageSASToken = "AZURE_STORAGE_SAS_TOKEN"
-)
-
 // openAzure opens a container of Azure. Without a key or token, the pod's own identity is used.
 func (s *Store) openAzure(d backupv1.Destination, dir string) error {
 	t, err := transport(dir)
 	if err != nil {
 		return err
 	}
-	keys, err := files(dir, storageAccount, storageKey, storageSASToken)
+	keys, err := files(dir, backup.KeyAzureAccount, backup.KeyAzure, backup.KeyAzureSAS)
 	if err != nil {
 		return err
 	}
-	account := keys[storageAccount]
+	account := keys[backup.KeyAzureAccount]
 	if account == "" {
-		return backup.Errorf(backup.StoreDenied, "its Secret has no %s", storageAccount)
+		return backup.Errorf(backup.StoreDenied, "its Secret has no %s", backup.KeyAzureAccount)
 	}
 	at, err := containerURL(d, account)
 	if err != nil {
@@ -57,14 +50,14 @@ func (s *Store) openAzure(d backupv1.Destination, dir string) error {
 }
 
 func azureClient(at string, keys map[string]string, options *container.ClientOptions) (*container.Client, error) {
-	if key := keys[storageKey]; key != "" {
-		c, err := azblob.NewSharedKeyCredential(keys[storageAccount], key)
+	if key := keys[backup.KeyAzure]; key != "" {
+		c, err := azblob.NewSharedKeyCredential(keys[backup.KeyAzureAccount], key)
 		if err != nil {
-			return nil, fmt.Errorf("%s is no key", storageKey)
+			return nil, fmt.Errorf("%s is no key", backup.KeyAzure)
 		}
 		return container.NewClientWithSharedKeyCredential(at, c, options)
 	}
-	if token := keys[storageSASToken]; token != "" {
+	if token := keys[backup.KeyAzureSAS]; token != "" {
 		return container.NewClientWithNoCredential(at+"?"+strings.TrimPrefix(token, "?"), options)
 	}
 	c, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: policy.ClientOptions{Transport: options.Transport}})

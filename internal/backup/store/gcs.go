@@ -18,9 +18,6 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// credentialsJSON is the key in the Secret of a destination of type gcs.
-const credentialsJSON = "credentials.json"
-
 // openGCS opens a bucket of Google. Without a key the pod's own identity is used, or none at an
 // endpoint that is not Google's.
 func (s *Store) openGCS(ctx context.Context, d backupv1.Destination, dir string) error {
@@ -28,7 +25,7 @@ func (s *Store) openGCS(ctx context.Context, d backupv1.Destination, dir string)
 	if err != nil {
 		return err
 	}
-	key, err := file(dir, credentialsJSON)
+	key, err := file(dir, backup.KeyGCS)
 	if err != nil {
 		return err
 	}

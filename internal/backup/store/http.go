@@ -50,7 +50,7 @@ func transport(credentials string) (*http.Transport, error) {
 		WriteBufferSize: 64 << 10,
 		ReadBufferSize:  64 << 10,
 	}
-	ca, err := file(credentials, "ca.crt")
+	ca, err := file(credentials, backup.KeyAuthority)
 	if err != nil {
 		return nil, err
 	}

@@ -16,13 +16,6 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// Keys in the Secret of a destination of type s3.
-const (
-	accessKeyID     = "AWS_ACCESS_KEY_ID"
-	secretAccessKey = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // a name
-	sessionToken    = "AWS_SESSION_TOKEN"     //nolint:gosec // a name
-)
-
 // anyRegion is a region that stores without regions accept.
 const anyRegion = "us-east-1"
 
@@ -33,7 +26,7 @@ func (s *Store) openS3(ctx context.Context, d backupv1.Destination, dir string) 
 	if err != nil {
 		return err
 	}
-	keys, err := files(dir, accessKeyID, secretAccessKey, sessionToken)
+	keys, err := files(dir, backup.KeyAWSAccess, backup.KeyAWSSecret, backup.KeyAWSSession)
 	if err != nil {
 		return err
 	}
@@ -47,8 +40,8 @@ func (s *Store) openS3(ctx context.Context, d backupv1.Destination, dir string) 
 		config.WithRegion(d.Region),
 		config.WithDefaultRegion(anyRegion),
 	}
-	if keys[accessKeyID] != "" {
-		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(keys[accessKeyID], keys[secretAccessKey], keys[sessionToken])))
+	if keys[backup.KeyAWSAccess] != "" {
+		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(keys[backup.KeyAWSAccess], keys[backup.KeyAWSSecret], keys[backup.KeyAWSSession])))
 	}
 	c, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/stream"
 	"github.com/storeplane/storeplane/internal/controller/resolve"
-	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/label"
 )
 
@@ -221,7 +220,7 @@ func (v *view) begin() beginning {
 // keyOf returns the name of the Secret with the key that a CronJob's pods mount, or "".
 func keyOf(c *batchv1.CronJob) string {
 	for _, v := range c.Spec.JobTemplate.Spec.Template.Spec.Volumes {
-		if v.Name == workload.KeyVolume && v.Secret != nil {
+		if v.Name == backup.KeyVolume && v.Secret != nil {
 			return v.Secret.SecretName
 		}
 	}

@@ -12,7 +12,6 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
-	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
 // TestDecideEscrow: a copy of the key is created once, and never overwritten.
@@ -127,7 +126,7 @@ func TestDecideOwnKey(t *testing.T) {
 		return func(s *State) {
 			c := batchv1.CronJob{ObjectMeta: meta(s.Backup, objectName(s.Backup.Name), nil)}
 			if secret != "" {
-				volume := corev1.Volume{Name: workload.KeyVolume}
+				volume := corev1.Volume{Name: backup.KeyVolume}
 				volume.Secret = &corev1.SecretVolumeSource{SecretName: secret}
 				c.Spec.JobTemplate.Spec.Template.Spec.Volumes = []corev1.Volume{volume}
 			}

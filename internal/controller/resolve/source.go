@@ -57,11 +57,11 @@ func (r *Resolver) Source(ctx context.Context, namespace string, db backupv1.Dat
 // Secret cannot be read as a connection: the pods report why.
 func hosts(s *corev1.Secret, key string) []string {
 	keys := map[string]string{}
-	for k, from := range map[string]string{"uri": "uri", "host": "host", "port": "port"} {
-		keys[k] = engine.Value(s.Data[from])
+	for _, k := range []string{appsv1.ConnectionURI, appsv1.ConnectionHost, appsv1.ConnectionPort} {
+		keys[k] = engine.Value(s.Data[k])
 	}
 	if len(s.Data[key]) > 0 {
-		keys["uri"] = engine.Value(s.Data[key])
+		keys[appsv1.ConnectionURI] = engine.Value(s.Data[key])
 	}
 	c, err := engine.NewConnection(keys)
 	if err != nil {
@@ -75,7 +75,7 @@ func hasConnection(s *corev1.Secret, key string) error {
 	if len(s.Data[key]) > 0 {
 		return nil
 	}
-	for _, part := range []string{"host", "username", "password"} {
+	for _, part := range []string{appsv1.ConnectionHost, appsv1.ConnectionUsername, appsv1.ConnectionPassword} {
 		if len(s.Data[part]) == 0 {
 			return problem(backupv1.ReasonSecretKeyNotFound, "connection.secretRef names Secret %s, which has neither key %s nor key %s", s.Name, key, part)
 		}

@@ -43,10 +43,10 @@ type Store struct {
 
 // credentials are the keys that are copied from a Secret or from the provider's environment.
 var credentials = []string{
-	"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
-	"credentials.json",
-	"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN",
-	"ca.crt",
+	backup.KeyAWSAccess, backup.KeyAWSSecret, backup.KeyAWSSession,
+	backup.KeyGCS,
+	backup.KeyAzureAccount, backup.KeyAzure, backup.KeyAzureSAS,
+	backup.KeyAuthority,
 }
 
 // defaultConfig is the name of the ClusterProviderConfig that is used if none is named. It need not

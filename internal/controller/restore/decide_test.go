@@ -232,7 +232,7 @@ func TestGeneratedKey(t *testing.T) {
 	}
 	mounted := ""
 	for _, v := range d.Create.Spec.Template.Spec.Volumes {
-		if v.Name == workload.KeyVolume {
+		if v.Name == backup.KeyVolume {
 			mounted = v.Secret.SecretName
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/images"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // majors are the major versions of PostgreSQL for which there is an image with tools. pg_dump reads
@@ -16,12 +17,9 @@ var majors = []int{15, 17, 18}
 // defaultMajor is used if the version of a server is not known.
 const defaultMajor = 17
 
-// IDs of the users that the images run as. That for PostgreSQL is the one of the image postgresql,
-// from which the image backup for PostgreSQL is built.
-const (
-	postgresqlID int64 = 26
-	otherID      int64 = 10001
-)
+// otherID is the ID of the user that the images run as that are not built from the image
+// postgresql.
+const otherID = 10001
 
 // Flavour is a variant of the image backup: its tag, and the user ID that it runs as.
 type Flavour struct {
@@ -52,7 +50,7 @@ func FlavourOf(engine backupv1.Engine, versions ...string) (Flavour, error) {
 	}
 	for _, m := range majors {
 		if m >= newest {
-			return Flavour{Tag: fmt.Sprintf("postgresql-%d", m), ID: postgresqlID}, nil
+			return Flavour{Tag: fmt.Sprintf("postgresql-%d", m), ID: instance.PostgreSQLUser}, nil
 		}
 	}
 	return Flavour{}, fmt.Errorf("cannot back up PostgreSQL %d: the newest version there are tools for is %d", newest, majors[len(majors)-1])
@@ -60,12 +58,12 @@ func FlavourOf(engine backupv1.Engine, versions ...string) (Flavour, error) {
 
 // Images returns the images of all flavours, without a registry.
 func Images() []string {
-	all := []string{"backup:" + string(backupv1.MySQL), "backup:" + string(backupv1.MongoDB)}
+	all := []string{images.Backup(string(backupv1.MySQL)), images.Backup(string(backupv1.MongoDB))}
 	for _, m := range majors {
-		all = append(all, fmt.Sprintf("backup:postgresql-%d", m))
+		all = append(all, images.Backup(fmt.Sprintf("postgresql-%d", m)))
 	}
 	return all
 }
 
 // Image returns the image of a flavour from a set.
-func (f Flavour) Image(of images.Set) string { return of.Image("backup:" + f.Tag) }
+func (f Flavour) Image(of images.Set) string { return of.Image(images.Backup(f.Tag)) }

@@ -22,9 +22,6 @@ const (
 	AttemptAnnotation = "backup.example.com/attempt"
 )
 
-// PermanentExit is the exit code of a failure that a retry does not fix.
-const PermanentExit = 42
-
 // kept is how long a finished Job stays if the controller does not remove it: long enough for a
 // provider that was down to read its result.
 const kept = 7 * 24 * time.Hour
@@ -62,7 +59,7 @@ func failurePolicy() *batchv1.PodFailurePolicy {
 			Action: batchv1.PodFailurePolicyActionFailJob,
 			OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
 				Operator: batchv1.PodFailurePolicyOnExitCodesOpIn,
-				Values:   []int32{PermanentExit},
+				Values:   []int32{backup.ExitPermanent},
 			},
 		},
 		{

@@ -9,15 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
 )
-
-// Container is the name of the container that does the work.
-const Container = "backup"
-
-// uriFile is the name of the file in which a pod finds the URI of a connection.
-const uriFile = "uri"
 
 // Source is the Secret with the connection to a database, and the servers that it leads to.
 type Source struct {
@@ -119,7 +115,7 @@ func (p Pod) Template() (corev1.PodTemplateSpec, error) {
 func (p Pod) container(mounts []corev1.VolumeMount) (corev1.Container, error) {
 	task, err := encode(p.Task)
 	return corev1.Container{
-		Name:                     Container,
+		Name:                     backup.Container,
 		Image:                    p.Image,
 		Env:                      []corev1.EnvVar{{Name: backup.TaskVariable, Value: task}},
 		TerminationMessagePath:   backup.TerminationLog,
@@ -157,8 +153,8 @@ func encode(t backup.Task) (string, error) {
 // volumes returns the volumes and mounts of the pod. Deleting needs neither the database nor the
 // key.
 func (p Pod) volumes() ([]corev1.Volume, []corev1.VolumeMount) {
-	volumes := []corev1.Volume{emptyDir("tmp", tmpLimit)}
-	mounts := []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}}
+	volumes := []corev1.Volume{emptyDir(build.TmpVolume, tmpLimit)}
+	mounts := []corev1.VolumeMount{build.TmpMount()}
 	add := func(v corev1.Volume, path string, readOnly bool) {
 		volumes = append(volumes, v)
 		mounts = append(mounts, corev1.VolumeMount{Name: v.Name, MountPath: path, ReadOnly: readOnly})
@@ -172,25 +168,19 @@ func (p Pod) volumes() ([]corev1.Volume, []corev1.VolumeMount) {
 	case backup.Delete, backup.Serve:
 	}
 	if p.Store.Secret != "" {
-		add(secret("store", p.Store.Secret), backup.StoreDir, true)
+		add(secret(backup.StoreVolume, p.Store.Secret), backup.StoreDir, true)
 	}
 	if p.Store.Destination.Type == backupv1.Volume {
-		add(claim("volume", p.Store.Destination.Bucket), backup.VolumeDir, false)
+		add(claim(backup.DestinationVolume, p.Store.Destination.Bucket), backup.VolumeDir, false)
 	}
 	if p.Key != nil && p.Task.Action != backup.Delete {
-		add(secret(KeyVolume, p.Key.Name, corev1.KeyToPath{Key: p.Key.Key, Path: "key"}), encryptionDir, true)
+		add(secret(backup.KeyVolume, p.Key.Name, corev1.KeyToPath{Key: p.Key.Key, Path: backup.KeyFileName}), backup.KeyDir, true)
 	}
 	return volumes, mounts
 }
 
-// KeyVolume is the name of the volume with the encryption key.
-const KeyVolume = "encryption"
-
-// encryptionDir is the folder of backup.KeyFile.
-const encryptionDir = "/etc/storeplane/encryption"
-
 func (s Source) volume() corev1.Volume {
-	if s.Key == "" || s.Key == uriFile {
+	if s.Key == "" || s.Key == appsv1.ConnectionURI {
 		return secret("source", s.Secret)
 	}
 	// A Secret volume with items is not mounted if one of them is missing. The certificate
@@ -199,8 +189,8 @@ func (s Source) volume() corev1.Volume {
 	v.Projected = &corev1.ProjectedVolumeSource{
 		DefaultMode: new(secretMode),
 		Sources: []corev1.VolumeProjection{
-			{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.Secret}, Items: []corev1.KeyToPath{{Key: s.Key, Path: uriFile}}}},
-			{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.Secret}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}, Optional: new(true)}},
+			{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.Secret}, Items: []corev1.KeyToPath{{Key: s.Key, Path: appsv1.ConnectionURI}}}},
+			{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.Secret}, Items: []corev1.KeyToPath{{Key: backup.KeyAuthority, Path: backup.KeyAuthority}}, Optional: new(true)}},
 		},
 	}
 	return v

@@ -28,7 +28,7 @@ func TestThrowAway(t *testing.T) {
 	}
 	closed(t, pod,
 		[]string{"/tmp empty", backup.ScratchDir + " empty", backup.SocketDir + " empty"},
-		[]string{"/tmp empty", backup.ScratchDir + " empty read-only", backup.StoreDir + " secret read-only", encryptionDir + " secret read-only", backup.SocketDir + " empty read-only"})
+		[]string{"/tmp empty", backup.ScratchDir + " empty read-only", backup.StoreDir + " secret read-only", backup.KeyDir + " secret read-only", backup.SocketDir + " empty read-only"})
 }
 
 // TestThrowAwayPhysical: the same holds for a physical backup, except that the container that reads
@@ -42,7 +42,7 @@ func TestThrowAwayPhysical(t *testing.T) {
 	from.Spec.JobTemplate.Spec.Template.Spec = corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		Containers: []corev1.Container{{
-			Name: Container, Image: "backup", Env: []corev1.EnvVar{{Name: backup.TaskVariable, Value: task}},
+			Name: backup.Container, Image: "backup", Env: []corev1.EnvVar{{Name: backup.TaskVariable, Value: task}},
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: "tmp", MountPath: "/tmp"}, {Name: "repository", MountPath: backup.RepositoryDir, ReadOnly: true}, {Name: "store", MountPath: backup.StoreDir, ReadOnly: true},
 			},

@@ -5,11 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 )
-
-// defaultPorts are the ports of servers whose connection names none.
-var defaultPorts = map[backupv1.Engine]int32{backupv1.PostgreSQL: 5432, backupv1.MySQL: 3306, backupv1.MongoDB: 27017}
 
 // NetworkPolicy returns the policy of pods. It allows no connection to them, since a throw-away
 // server is for its own pod only, and from them only the connections that the rules in to allow.
@@ -40,7 +38,7 @@ func (s Store) Egress(namespace string) []networkingv1.NetworkPolicyEgressRule {
 func (s Source) Egress(namespace string, engine backupv1.Engine) []networkingv1.NetworkPolicyEgressRule {
 	if s.Cluster != "" {
 		servers := build.Scope{Claim: s.Cluster}
-		return []networkingv1.NetworkPolicyEgressRule{build.ToPods(servers.Selector(string(engine)), defaultPorts[engine])}
+		return []networkingv1.NetworkPolicyEgressRule{build.ToPods(servers.Selector(string(engine)), backup.DefaultPorts[engine])}
 	}
-	return build.ToHosts(namespace, defaultPorts[engine], s.Hosts...)
+	return build.ToHosts(namespace, backup.DefaultPorts[engine], s.Hosts...)
 }

@@ -189,7 +189,7 @@ func reported(a backup.Action, p *corev1.Pod) *backup.Report {
 
 func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
 	for _, s := range p.Status.ContainerStatuses {
-		if s.Name == Container || len(p.Status.ContainerStatuses) == 1 {
+		if s.Name == backup.Container || len(p.Status.ContainerStatuses) == 1 {
 			return s.State.Terminated
 		}
 	}

@@ -43,7 +43,7 @@ func pod(n int, phase corev1.PodPhase, state *corev1.ContainerStateTerminated) c
 		Status: corev1.PodStatus{Phase: phase},
 	}
 	if state != nil {
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, State: corev1.ContainerState{Terminated: state}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: backup.Container, State: corev1.ContainerState{Terminated: state}}}
 	}
 	return p
 }
@@ -90,7 +90,7 @@ func TestUnsettled(t *testing.T) {
 func TestRuns(t *testing.T) {
 	complete, failed := is(batchv1.JobComplete, "CompletionsReached"), is(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded)
 	pulling := pod(0, corev1.PodPending, nil)
-	pulling.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: Container, Image: "r/backup:1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}}}
+	pulling.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: backup.Container, Image: "r/backup:1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}}}
 	evicted := pod(0, corev1.PodFailed, nil)
 	evicted.Status.Reason, evicted.Status.Message = "Evicted", "The node was low on resource: memory"
 	overfull := pod(0, corev1.PodFailed, nil)

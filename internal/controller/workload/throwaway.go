@@ -8,6 +8,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
 )
 
 // ThrowAway is the name of the container with the throw-away server, into which a backup is
@@ -27,7 +28,7 @@ const (
 // which reads the store and has the volume scratch. The server gets the given resources. It is a
 // sidecar, so it runs for as long as that container.
 func addThrowAway(pod *corev1.PodTemplateSpec, at int, task backup.Task, resources *corev1.ResourceRequirements) error {
-	const private, socket, archive = "tmp-" + ThrowAway, "socket", "archive"
+	const private, socket, archive = build.TmpVolume + "-" + ThrowAway, "socket", "archive"
 	value, err := encode(backup.Task{Action: backup.Serve, Method: task.Method, Namespace: task.Namespace, Name: task.Name, Database: task.Database})
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func addThrowAway(pod *corev1.PodTemplateSpec, at int, task backup.Task, resourc
 		TerminationMessagePolicy: work.TerminationMessagePolicy,
 		SecurityContext:          work.SecurityContext.DeepCopy(),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: private, MountPath: "/tmp"}, {Name: scratch, MountPath: backup.ScratchDir}, {Name: socket, MountPath: backup.SocketDir},
+			{Name: private, MountPath: build.TmpDir}, {Name: scratch, MountPath: backup.ScratchDir}, {Name: socket, MountPath: backup.SocketDir},
 		},
 	}
 	bound(&c, backup.Verify, resources)

@@ -143,7 +143,7 @@ func (c Config) lineage(timeline uint32) (wal.Lineage, error) {
 	if timeline == 1 {
 		return wal.NewLineage(timeline, "")
 	}
-	history, err := os.ReadFile(filepath.Join(c.walDir(), fmt.Sprintf("%08X.history", timeline)))
+	history, err := os.ReadFile(filepath.Join(c.walDir(), wal.History(timeline)))
 	if err != nil {
 		return wal.Lineage{}, fmt.Errorf("cannot read the history of the timeline: %w", err)
 	}

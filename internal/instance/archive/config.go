@@ -14,18 +14,18 @@ import (
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// Config contains the paths in the pod.
+// Config contains the paths in the pod. The command interpolates the defaults.
 type Config struct {
-	Repository string `default:"/etc/storeplane/repository"     help:"Folder of pgBackRest's configuration and certificate."`
-	Store      string `default:"/etc/storeplane/store"          help:"Folder of the store's credentials."`
-	Key        string `default:"/etc/storeplane/encryption/key" help:"File of the encryption's key."`
-	Origin     string `default:"/etc/storeplane/restore"        help:"Folder of what to restore, and of its store's credentials."`
-	Socket     string `default:"/var/run/postgresql"            help:"Folder of PostgreSQL's socket."`
-	Volume     string `default:"/var/lib/postgresql/data"       help:"Where the volume is mounted."`
+	Repository string `default:"${repositoryDir}" help:"Folder of pgBackRest's configuration and certificate."`
+	Store      string `default:"${storeDir}"      help:"Folder of the store's credentials."`
+	Key        string `default:"${keyFile}"       help:"File of the encryption's key."`
+	Origin     string `default:"${restoreDir}"    help:"Folder of what to restore, and of its store's credentials."`
+	Socket     string `default:"${socketDir}"     help:"Folder of PostgreSQL's socket."`
+	Volume     string `default:"${volumeDir}"     help:"Where the volume is mounted."`
 }
 
 // DataDir returns PostgreSQL's data directory.
-func (c Config) DataDir() string { return filepath.Join(c.Volume, "pgdata") }
+func (c Config) DataDir() string { return filepath.Join(c.Volume, instance.DataFolder) }
 
 // ErrNone is the error for a pod that was created before backups were configured.
 var ErrNone = errors.New("this pod was made before backups were asked for")

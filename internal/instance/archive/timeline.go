@@ -145,7 +145,7 @@ func alive(ctx context.Context, address string, by control.TLS, log io.Writer) (
 		return func() {}
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /liveness", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET "+instance.LivenessPath, func(http.ResponseWriter, *http.Request) {})
 	server := &http.Server{Handler: mux, TLSConfig: by.Server(), ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = server.ServeTLS(listener, "", "") }()
 	return func() { _ = server.Close() }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/storeplane/storeplane/internal/pki"
 )
 
 // Dir is where the certificate is mounted, and Volume is the name of the pod's volume for it.
@@ -29,7 +31,7 @@ const (
 const (
 	FileCertificate = corev1.TLSCertKey
 	FileKey         = corev1.TLSPrivateKeyKey
-	FileAuthority   = "ca.crt"
+	FileAuthority   = pki.KeyAuthority
 )
 
 // Name returns the name in the certificate of a cluster's servers. Servers reach each other by

@@ -53,7 +53,7 @@ func (p *primary) apply(ctx context.Context, raw string, desired *instance.Desir
 // desired.
 func (p *primary) credentials(ctx context.Context, desired *instance.Desired) (*corev1.Secret, error) {
 	if p.secret == nil {
-		w, err := p.watcher(p.wakePrimary.send).Secret(credentialsName(desired.Claim))
+		w, err := p.watcher(p.wakePrimary.send).Secret(instance.CredentialsName(desired.Claim))
 		if err != nil {
 			return nil, err
 		}
@@ -83,9 +83,9 @@ func (p *primary) bring(ctx context.Context, desired *instance.Desired, secret *
 // logins returns the servers' own roles and the users, with their passwords.
 func logins(desired *instance.Desired, passwords map[string][]byte) []postgres.Login {
 	list := []postgres.Login{
-		{Name: postgres.Superuser, Password: string(passwords[keySuperuser]), System: true},
-		{Name: "standby", Password: string(passwords[keyReplication]), System: true},
-		{Name: "rewind", Password: string(passwords[keyRewind]), System: true},
+		{Name: postgres.Superuser, Password: string(passwords[instance.KeySuperuser]), System: true},
+		{Name: instance.UserReplication, Password: string(passwords[instance.KeyReplication]), System: true},
+		{Name: instance.UserRewind, Password: string(passwords[instance.KeyRewind]), System: true},
 	}
 	for _, u := range desired.Users {
 		list = append(list, postgres.Login{Name: u, Password: string(passwords[instance.PasswordKey(u)])})

@@ -54,7 +54,7 @@ func (b *member) retryBootstrap(ctx context.Context, status *patroni.Status, now
 	if made != "" && !b.neverLed(ctx) {
 		return
 	}
-	err = b.kube.ReleaseLock(ctx, b.configName(), initializeAnnotation, made, time.Time{})
+	err = b.kube.ReleaseLock(ctx, instance.ConfigName(b.Scope), initializeAnnotation, made, time.Time{})
 	if !b.note("let servers make the cluster anew", ignore(err, kube.ErrHeld)) || errors.Is(err, kube.ErrHeld) {
 		return
 	}
@@ -90,7 +90,7 @@ func (b *member) neverLed(ctx context.Context) bool {
 		return true
 	}
 	b.lost = instance.Held{Undecided: true, Message: fmt.Sprintf(
-		"no volume has this cluster's data any more, which %s led: restore a backup under another name (spec.restoreFrom), or delete ConfigMap %s to make the cluster anew without that data", last.Primary, b.configName())}
+		"no volume has this cluster's data any more, which %s led: restore a backup under another name (spec.restoreFrom), or delete ConfigMap %s to make the cluster anew without that data", last.Primary, instance.ConfigName(b.Scope))}
 	return false
 }
 
@@ -108,7 +108,7 @@ func (b *member) mayHaveData(ctx context.Context) (string, error) {
 		pod, err := b.kube.Pod(ctx, name)
 		switch {
 		case kube.Missing(err):
-			return fmt.Sprintf("Waiting for volume claim data-%s, which may have this cluster's data, since %s has none: raise size so that its server starts, or delete the volume claim if what is on it is not needed", name, b.Pod), nil
+			return fmt.Sprintf("Waiting for volume claim %s, which may have this cluster's data, since %s has none: raise size so that its server starts, or delete the volume claim if what is on it is not needed", instance.VolumeClaim(name), b.Pod), nil
 		case err != nil:
 			return "", err
 		}

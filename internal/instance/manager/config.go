@@ -7,52 +7,37 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
 // Config contains the manager's flags: which server this is, and where its files and APIs are.
+// The command interpolates their defaults.
 type Config struct {
-	Pod       string `env:"POD_NAME"      help:"Name of this pod."                                     required:""`
-	Namespace string `env:"POD_NAMESPACE" help:"Its namespace."                                        required:""`
-	Scope     string `env:"CLUSTER_SCOPE" help:"Name of its StatefulSet, which is Patroni's scope too." required:""`
+	Pod       string `env:"${podVariable}"       help:"Name of this pod."                                     required:""`
+	Namespace string `env:"${namespaceVariable}" help:"Its namespace."                                        required:""`
+	Scope     string `env:"${scopeVariable}"     help:"Name of its StatefulSet, which is Patroni's scope too." required:""`
 
-	Address     string `default:":8009"                       help:"Address at which to serve probes and metrics."`
-	Patroni     string `default:"https://127.0.0.1:8008"      help:"Patroni's API of this server."`
-	Socket      string `default:"/var/run/postgresql"         help:"Folder of PostgreSQL's socket."`
-	Port        uint16 `default:"5432"                        help:"PostgreSQL's port."`
-	Volume      string `default:"/var/lib/postgresql/data"    help:"Where the volume is mounted."`
-	PatroniDir  string `default:"/etc/patroni"                help:"Folder of Patroni's configuration."`
-	TLSDir      string `default:"/etc/storeplane/tls"         help:"Folder of the server's certificate."`
-	ControlDir  string `default:"/etc/storeplane/control"     help:"Folder of the certificate that servers know each other by."`
-	Credentials string `default:"/etc/storeplane/credentials" help:"Folder of the credentials that are mounted."`
+	Address     string `default:":${managerPort}"                  help:"Address at which to serve probes and metrics."`
+	Patroni     string `default:"https://127.0.0.1:${patroniPort}" help:"Patroni's API of this server."`
+	Socket      string `default:"${socketDir}"                     help:"Folder of PostgreSQL's socket."`
+	Port        uint16 `default:"${port}"                          help:"PostgreSQL's port."`
+	Volume      string `default:"${volumeDir}"                     help:"Where the volume is mounted."`
+	PatroniDir  string `default:"${patroniDir}"                    help:"Folder of Patroni's configuration."`
+	TLSDir      string `default:"${tlsDir}"                        help:"Folder of the server's certificate."`
+	ControlDir  string `default:"${controlDir}"                    help:"Folder of the certificate that servers know each other by."`
+	Credentials string `default:"${credentialsDir}"                help:"Folder of the credentials that are mounted."`
 
-	Repository string `default:"/etc/storeplane/repository"     help:"Folder of pgBackRest's configuration."`
-	Store      string `default:"/etc/storeplane/store"          help:"Folder of the store's credentials."`
-	Key        string `default:"/etc/storeplane/encryption/key" help:"File of the encryption's key."`
+	Repository string `default:"${repositoryDir}" help:"Folder of pgBackRest's configuration."`
+	Store      string `default:"${storeDir}"      help:"Folder of the store's credentials."`
+	Key        string `default:"${keyFile}"       help:"File of the encryption's key."`
 }
 
-// scopeLabel is the label of the pods that the function and Patroni set.
-const scopeLabel = "storeplane.example.com/patroni"
-
-// Keys of the Secret credentials.
-const (
-	keySuperuser   = "superuser-password"
-	keyReplication = "replication-password"
-	keyRewind      = "rewind-password"
-	keyREST        = "restapi-password"
-)
-
-func (c Config) selector() string        { return scopeLabel + "=" + c.Scope }
-func (c Config) statusName() string      { return c.Scope + "-status" }
-func (c Config) leaderName() string      { return c.Scope + "-leader" }
-func (c Config) failoverName() string    { return c.Scope + "-failover" }
-func (c Config) configName() string      { return c.Scope + "-config" }
-func (c Config) volumeName() string      { return "data-" + c.Pod }
+func (c Config) selector() string        { return instance.ScopeLabel + "=" + c.Scope }
 func (c Config) apiPort() string         { return c.Address[strings.LastIndexByte(c.Address, ':')+1:] }
-func credentialsName(cl string) string   { return cl + "-credentials" }
-func (c Config) podName(n int) string    { return c.Scope + "-" + strconv.Itoa(n) }
+func (c Config) podName(n int) string    { return instance.Pod(c.Scope, int32(n)) } //nolint:gosec // an ordinal is below instance.MaxSize
 func (c Config) server() postgres.Server { return postgres.Server{Socket: c.Socket, Port: c.Port} }
 
 func (c Config) control() control.TLS {
@@ -61,7 +46,7 @@ func (c Config) control() control.TLS {
 
 // access returns the credentials for the APIs of this cluster's servers.
 func (c Config) access() *patroni.Access {
-	return patroni.NewAccess(filepath.Join(c.Credentials, keyREST), c.control())
+	return patroni.NewAccess(filepath.Join(c.Credentials, instance.KeyRESTAPI), c.control())
 }
 
 // clients returns a function that creates a client for a base URL.
@@ -75,7 +60,7 @@ func patroniOf(pod *corev1.Pod) string {
 	if pod.Status.PodIP == "" {
 		return ""
 	}
-	return patroni.Base(control.Scheme(&pod.Spec), pod.Status.PodIP, patroni.Port)
+	return patroni.Base(control.Scheme(&pod.Spec), pod.Status.PodIP, strconv.Itoa(instance.PatroniPort))
 }
 
 // ordinal returns the ordinal of a pod of the StatefulSet, or -1 for another name.

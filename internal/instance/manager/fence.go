@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
@@ -210,7 +211,7 @@ func isTo(conninfo, host string) bool {
 func (m *Manager) leadsInstead(ctx context.Context, conninfo, by string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	lock, err := m.kube.ConfigMap(ctx, m.leaderName())
+	lock, err := m.kube.ConfigMap(ctx, instance.LeaderName(m.Scope))
 	if err != nil || lock.Annotations[leaderAnnotation] == by {
 		return false
 	}

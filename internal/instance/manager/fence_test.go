@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
@@ -156,7 +157,7 @@ func TestGuard(t *testing.T) {
 				at.Close()
 				m.kube = nil
 			}
-			world.put("configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: m.leaderName(), Annotations: map[string]string{leaderAnnotation: tc.lock}}})
+			world.put("configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: instance.LeaderName(m.Scope), Annotations: map[string]string{leaderAnnotation: tc.lock}}})
 			m.server = s
 			s.set(func(s *servers) {
 				// Patroni has not read the new leader yet.

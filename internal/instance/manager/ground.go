@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	k8sappsv1 "k8s.io/api/apps/v1"
@@ -66,7 +65,7 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	if err := json.Unmarshal([]byte(desired.Data[instance.DesiredKey]), g.desired); err != nil {
 		return nil, fmt.Errorf("cannot read what is desired: %w", err)
 	}
-	if g.reports, err = b.kube.ConfigMap(ctx, b.statusName()); err != nil && !kube.Missing(err) {
+	if g.reports, err = b.kube.ConfigMap(ctx, instance.StatusName(b.Scope)); err != nil && !kube.Missing(err) {
 		return nil, err
 	}
 	last := instance.Cluster{}
@@ -79,7 +78,7 @@ func (b *member) ground(ctx context.Context) (*ground, error) {
 	}
 	g.led = last.Timeline
 	undecided := instance.LeadState(g.uid, last.Began)
-	g.cluster = lead.Cluster{Pod: b.Pod, Claim: b.volumeName(), Annotation: instance.LeadWithAdvice(undecided), Named: instance.LeadWith(g.desired.LeadWith, undecided)}
+	g.cluster = lead.Cluster{Pod: b.Pod, Claim: instance.VolumeClaim(b.Pod), Annotation: instance.LeadWithAdvice(undecided), Named: instance.LeadWith(g.desired.LeadWith, undecided)}
 	if last.Primary != "" {
 		g.cluster.Members = append(g.cluster.Members, last.Primary)
 		for _, s := range last.Standbys {
@@ -130,7 +129,7 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 	}
 	own, ok := claims[b.Pod]
 	if !ok {
-		return fmt.Errorf("cannot find volume claim %s", b.volumeName())
+		return fmt.Errorf("cannot find volume claim %s", instance.VolumeClaim(b.Pod))
 	}
 	if b.data == nil {
 		data := pgdata.Read(ctx, archive.Config{Volume: b.Volume}.DataDir())
@@ -142,7 +141,7 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 	b.data.Begun = begun != 0 && b.data.Timeline == begun && (!stands || named != "")
 	g.cluster.Begun = b.data.Begun
 	if primary || len(g.cluster.Members) > 0 {
-		config, err := b.kube.ConfigMap(ctx, b.configName())
+		config, err := b.kube.ConfigMap(ctx, instance.ConfigName(b.Scope))
 		if err != nil {
 			return err
 		}
@@ -159,7 +158,7 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 // canLead reports whether the named volume claim exists and belongs to a server within the
 // desired size.
 func (b *member) canLead(g *ground, claims map[string]*corev1.PersistentVolumeClaim) bool {
-	pod := strings.TrimPrefix(g.cluster.Named, "data-")
+	pod := instance.PodOfClaim(g.cluster.Named)
 	claim, n := claims[pod], b.ordinal(pod)
 	return claim != nil && claim.Name == g.cluster.Named && claim.DeletionTimestamp == nil && n >= 0 && n < int(g.desired.Size)
 }
@@ -201,7 +200,7 @@ func (g *ground) speaks(pod string) bool {
 
 // leads reports whether another server takes writes.
 func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
-	lock, err := b.kube.ConfigMap(ctx, b.leaderName())
+	lock, err := b.kube.ConfigMap(ctx, instance.LeaderName(b.Scope))
 	if kube.Missing(err) {
 		return false, nil
 	}
@@ -234,7 +233,7 @@ func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
 
 // system returns the system identifier of the cluster that Patroni has recorded.
 func (b *member) system(ctx context.Context) (string, error) {
-	config, err := b.kube.ConfigMap(ctx, b.configName())
+	config, err := b.kube.ConfigMap(ctx, instance.ConfigName(b.Scope))
 	if err != nil {
 		return "", err
 	}
@@ -250,7 +249,7 @@ func (b *member) claims(ctx context.Context) (map[string]*corev1.PersistentVolum
 	for n := range instance.MaxSize {
 		pod := b.podName(n)
 		all.Go(func() {
-			claim, err := b.kube.VolumeClaim(ctx, "data-"+pod)
+			claim, err := b.kube.VolumeClaim(ctx, instance.VolumeClaim(pod))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
@@ -34,7 +35,7 @@ func (s *stopper) hurry(ctx context.Context, grace time.Duration) {
 	if err := (archive.Config{Socket: s.Socket}).Hurry(); err != nil {
 		s.log.Info("Stopping takes longer", "error", err.Error())
 	}
-	data := filepath.Join(s.Volume, "pgdata")
+	data := filepath.Join(s.Volume, instance.DataFolder)
 	if pgdata.Stopped(data) || pgdata.Standby(data) {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
@@ -136,7 +137,7 @@ func (m *Manager) stays(ctx context.Context) bool {
 func (m *Manager) release(ctx context.Context, l *led) bool {
 	now := time.Now()
 	asks := []func() error{func() error {
-		return ignore(m.kube.ReleaseLock(ctx, m.leaderName(), leaderAnnotation, m.Pod, now), kube.ErrHeld)
+		return ignore(m.kube.ReleaseLock(ctx, instance.LeaderName(m.Scope), leaderAnnotation, m.Pod, now), kube.ErrHeld)
 	}}
 	for _, host := range l.others {
 		asks = append(asks, func() error { return m.sibling(host).Release(ctx, patroni.Release{Pod: m.Pod, At: now}) })
@@ -171,7 +172,7 @@ func (m *Manager) over(ctx context.Context) bool {
 		}
 		close(demoted)
 	}()
-	for !pgdata.Stopped(filepath.Join(m.Volume, "pgdata")) {
+	for !pgdata.Stopped(filepath.Join(m.Volume, instance.DataFolder)) {
 		select {
 		case <-demoted:
 			return true
@@ -220,7 +221,7 @@ func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) {
 	// server answers.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), releaseWithin)
 	defer cancel()
-	err := m.kube.ReleaseLock(ctx, m.leaderName(), leaderAnnotation, asked.Pod, asked.At)
+	err := m.kube.ReleaseLock(ctx, instance.LeaderName(m.Scope), leaderAnnotation, asked.Pod, asked.At)
 	switch {
 	case errors.Is(err, kube.ErrHeld):
 		http.Error(w, "another server holds the leader lock, or none does", http.StatusConflict)

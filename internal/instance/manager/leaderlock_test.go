@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/control/controltest"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
@@ -132,14 +133,14 @@ func TestEnd(t *testing.T) {
 				config = hung(t)
 			}
 			c := configOf(t, first, at.URL)
-			if err := os.WriteFile(filepath.Join(c.Credentials, keyREST), []byte(tc.pass), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(c.Credentials, instance.KeyRESTAPI), []byte(tc.pass), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if tc.runs {
-				if err := os.MkdirAll(filepath.Join(c.Volume, "pgdata"), 0o700); err != nil {
+				if err := os.MkdirAll(filepath.Join(c.Volume, instance.DataFolder), 0o700); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(filepath.Join(c.Volume, "pgdata", "postmaster.pid"), nil, 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(c.Volume, instance.DataFolder, "postmaster.pid"), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

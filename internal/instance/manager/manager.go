@@ -110,10 +110,10 @@ func New(c Config, config *rest.Config, log *slog.Logger) (*Manager, error) {
 	if m.desired, err = w.ConfigMap(c.Scope); err != nil {
 		return nil, err
 	}
-	if m.status, err = w.ConfigMap(c.statusName()); err != nil {
+	if m.status, err = w.ConfigMap(instance.StatusName(c.Scope)); err != nil {
 		return nil, err
 	}
-	if m.claim, err = w.VolumeClaim(c.volumeName()); err != nil {
+	if m.claim, err = w.VolumeClaim(instance.VolumeClaim(c.Pod)); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -234,7 +234,7 @@ func (m *Manager) publishAll(ctx context.Context, reason string, reports map[str
 		changes[k] = nil
 	}
 	if len(changes) > 0 {
-		m.note("report "+reason, m.kube.PatchData(ctx, m.statusName(), changes))
+		m.note("report "+reason, m.kube.PatchData(ctx, instance.StatusName(m.Scope), changes))
 	}
 }
 

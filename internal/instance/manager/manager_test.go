@@ -57,7 +57,7 @@ func installed(t *testing.T) (*api, *rest.Config) {
 	a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status")})
 	a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-leader")})
 	a.put("secrets", &corev1.Secret{ObjectMeta: named("db-credentials"), Data: map[string][]byte{
-		keySuperuser: []byte("s"), keyReplication: []byte("r"), keyRewind: []byte("w"), keyREST: []byte("rest"), "user-app": []byte("a"),
+		instance.KeySuperuser: []byte("s"), instance.KeyReplication: []byte("r"), instance.KeyRewind: []byte("w"), instance.KeyRESTAPI: []byte("rest"), "user-app": []byte("a"),
 	}})
 	set := &k8sappsv1.StatefulSet{ObjectMeta: named(setName)}
 	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.example.com/v1", Kind: "DatabaseCluster", Name: "db", UID: "dbc", Controller: new(true)}}
@@ -77,7 +77,7 @@ func installed(t *testing.T) (*api, *rest.Config) {
 
 func pod(name, revision string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: named(name)}
-	p.Labels = map[string]string{k8sappsv1.ControllerRevisionHashLabelKey: revision, scopeLabel: setName}
+	p.Labels = map[string]string{k8sappsv1.ControllerRevisionHashLabelKey: revision, instance.ScopeLabel: setName}
 	p.Status.PodIP = "192.0.2.1"
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	return p
@@ -86,7 +86,7 @@ func pod(name, revision string) *corev1.Pod {
 func configOf(t *testing.T, pod, patroniURL string) Config {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, keyREST), []byte("rest\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, instance.KeyRESTAPI), []byte("rest\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return Config{
@@ -415,7 +415,7 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(c.Credentials, "1", keyREST, "rest")
+	write(c.Credentials, "1", instance.KeyRESTAPI, "rest")
 	write(c.PatroniDir, "1", "x", "")
 	write(c.TLSDir, "1", "x", "")
 	m, err := New(c, config, slog.New(slog.DiscardHandler))
@@ -429,6 +429,6 @@ func TestFiles(t *testing.T) {
 	write(c.TLSDir, "2", "x", "")
 	eventually(t, "a certificate is read", func() bool { return len(s.called()) == 3 && s.called()[2] == "reload certificate" })
 	// Patroni accepts the old password until it has read the new one.
-	write(c.Credentials, "2", keyREST, "new")
+	write(c.Credentials, "2", instance.KeyRESTAPI, "new")
 	eventually(t, "the configuration is read with the old password", func() bool { return len(s.called()) == 4 && s.called()[3] == "reload" })
 }

@@ -235,7 +235,7 @@ func (b *member) request(ctx context.Context, size string) (string, bool) {
 	if size == b.size && b.refusal != "" && time.Since(b.asked) < askAgain {
 		return volume.Refusal(size, b.refusal), true
 	}
-	err := b.kube.PatchStorage(ctx, b.volumeName(), size)
+	err := b.kube.PatchStorage(ctx, instance.VolumeClaim(b.Pod), size)
 	b.note("grow the volume", err)
 	if b.size != size || err == nil {
 		b.refusal = ""

@@ -48,7 +48,7 @@ func (b *member) takeOwnership(ctx context.Context, next *instance.Member) {
 	}
 	if err := occupied(b.Volume, g.uid, g.desired); errors.Is(err, errOccupied) && !g.joined(b.Pod) {
 		message := fmt.Sprintf("nothing is restored over the data on volume claim %s, which a deleted DatabaseCluster of this name has left: delete that volume claim and pod %s if its data is not needed, apply the claim without restoreFrom to go on with it, or restore under another name",
-			b.volumeName(), b.Pod)
+			instance.VolumeClaim(b.Pod), b.Pod)
 		next.Message, next.Restore = message, &instance.RestoreState{Message: message, Failed: true}
 		return
 	}
@@ -91,7 +91,7 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 		return false
 	}
 	if v.First {
-		b.event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumesCompared, fmt.Sprintf("%s leads with volume claim %s: timeline %d, position %s", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position))
+		b.event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumesCompared, fmt.Sprintf("%s leads with volume claim %s: timeline %d, position %s", b.Pod, instance.VolumeClaim(b.Pod), b.data.Timeline, b.data.Position))
 	}
 	return true
 }
@@ -201,9 +201,9 @@ func (b *member) makeRoom(ctx context.Context, g *ground) string {
 func (b *member) clear(ctx context.Context, why, holds string) string {
 	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), why)
 	if !b.note("set the data aside", err) {
-		return fmt.Sprintf("volume claim %s %s, and it cannot be set aside for a copy of the primary: enlarge the volume claim, or delete volume claim and pod %s if that data is not needed", b.volumeName(), holds, b.Pod)
+		return fmt.Sprintf("volume claim %s %s, and it cannot be set aside for a copy of the primary: enlarge the volume claim, or delete volume claim and pod %s if that data is not needed", instance.VolumeClaim(b.Pod), holds, b.Pod)
 	}
-	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: volume claim %s %s. That data is set aside in folder %s", b.Pod, b.volumeName(), holds, filepath.Base(where)))
+	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: volume claim %s %s. That data is set aside in folder %s", b.Pod, instance.VolumeClaim(b.Pod), holds, filepath.Base(where)))
 	return ""
 }
 
@@ -224,13 +224,13 @@ func (b *member) clearBranch(ctx context.Context, g *ground) string {
 	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "branch")
 	if !b.note("set a diverged branch aside", err) && b.data.Timeline == g.timeline {
 		// pg_rewind compares only the numbers of timelines, and would do nothing.
-		return fmt.Sprintf("volume claim %s went on without the primary on a timeline of the same number, %d, and has no room to set that aside for a copy of the primary: enlarge it, or delete volume claim and pod %s if what it has beyond the primary is not needed", b.volumeName(), g.timeline, b.Pod)
+		return fmt.Sprintf("volume claim %s went on without the primary on a timeline of the same number, %d, and has no room to set that aside for a copy of the primary: enlarge it, or delete volume claim and pod %s if what it has beyond the primary is not needed", instance.VolumeClaim(b.Pod), g.timeline, b.Pod)
 	}
 	if err != nil {
-		b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s is rewound to the primary: what volume claim %s has from timeline %d, position %s, is not set aside: %v", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position, err))
+		b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s is rewound to the primary: what volume claim %s has from timeline %d, position %s, is not set aside: %v", b.Pod, instance.VolumeClaim(b.Pod), b.data.Timeline, b.data.Position, err))
 		return ""
 	}
-	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: volume claim %s went on without it, to timeline %d, position %s. That data is set aside in folder %s", b.Pod, b.volumeName(), b.data.Timeline, b.data.Position, filepath.Base(where)))
+	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: volume claim %s went on without it, to timeline %d, position %s. That data is set aside in folder %s", b.Pod, instance.VolumeClaim(b.Pod), b.data.Timeline, b.data.Position, filepath.Base(where)))
 	return ""
 }
 
@@ -255,9 +255,9 @@ func (b *beside) since(address string, timeline int64) time.Duration {
 func (b *member) clearOther(ctx context.Context) string {
 	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "other")
 	if !b.note("set another database aside", err) {
-		return fmt.Sprintf("volume claim %s holds another database than the primary's, with system identifier %s, and has no room for both: enlarge it, or delete volume claim and pod %s if that database is not needed", b.volumeName(), b.data.System, b.Pod)
+		return fmt.Sprintf("volume claim %s holds another database than the primary's, with system identifier %s, and has no room for both: enlarge it, or delete volume claim and pod %s if that database is not needed", instance.VolumeClaim(b.Pod), b.data.System, b.Pod)
 	}
-	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: the database that was on volume claim %s, with system identifier %s, is set aside in folder %s", b.Pod, b.volumeName(), b.data.System, filepath.Base(where)))
+	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: the database that was on volume claim %s, with system identifier %s, is set aside in folder %s", b.Pod, instance.VolumeClaim(b.Pod), b.data.System, filepath.Base(where)))
 	return ""
 }
 

@@ -140,13 +140,13 @@ func (p *primary) tie(ctx context.Context) {
 	if set == nil || time.Since(p.tied) < tiePeriod {
 		return
 	}
-	lock, err := p.kube.ConfigMap(ctx, p.leaderName())
+	lock, err := p.kube.ConfigMap(ctx, instance.LeaderName(p.Scope))
 	if !p.note("read the leader lock", err) {
 		return
 	}
 	owned := slices.ContainsFunc(lock.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == set.UID })
 	owner := metav1.OwnerReference{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "StatefulSet", Name: set.Name, UID: set.UID}
-	if owned || p.note("tie the leader lock to the StatefulSet", p.kube.Own(ctx, p.leaderName(), owner)) {
+	if owned || p.note("tie the leader lock to the StatefulSet", p.kube.Own(ctx, instance.LeaderName(p.Scope), owner)) {
 		p.tied = time.Now()
 	}
 }
@@ -163,7 +163,7 @@ func (p *primary) decide(desired *instance.Desired) {
 // primary before began to lead.
 func (p *primary) named(desired *instance.Desired, before string) bool {
 	owner := p.owner.Load()
-	return owner != nil && instance.LeadWith(desired.LeadWith, instance.LeadState(string(owner.UID), before)) == p.volumeName()
+	return owner != nil && instance.LeadWith(desired.LeadWith, instance.LeadState(string(owner.UID), before)) == instance.VolumeClaim(p.Pod)
 }
 
 // stampLayout is the layout of a time that is valid in the value of an annotation.

@@ -83,7 +83,7 @@ func (r *reclaimed) server(n int32, v *pgdatatest.Volume) *Manager {
 	none.Close()
 	c := configOf(r.t, instance.Pod(setName, n), none.URL)
 	if v != nil {
-		if err := os.WriteFile(filepath.Join(v.Dir, keyREST), []byte("rest\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(v.Dir, instance.KeyRESTAPI), []byte("rest\n"), 0o600); err != nil {
 			r.t.Fatal(err)
 		}
 		c.Volume = v.Dir

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
@@ -31,5 +32,5 @@ func (b *member) recheckUpstream(status *patroni.Status, now time.Time) {
 		return
 	}
 	b.idle = now
-	b.note("have Patroni look whom its server follows", os.Chtimes(filepath.Join(b.Volume, "pgdata", "postgresql.conf"), now, now))
+	b.note("have Patroni look whom its server follows", os.Chtimes(filepath.Join(b.Volume, instance.DataFolder, "postgresql.conf"), now, now))
 }

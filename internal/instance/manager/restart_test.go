@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
@@ -35,7 +36,7 @@ func TestNudge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			file := filepath.Join(m.Volume, "pgdata", "postgresql.conf")
+			file := filepath.Join(m.Volume, instance.DataFolder, "postgresql.conf")
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 				t.Fatal(err)
 			}

@@ -57,11 +57,11 @@ func TestResume(t *testing.T) {
 			fake, at := newServers(t)
 			fake.set(func(s *servers) { s.cluster = patroni.Cluster{Members: tc.members} })
 			c := configOf(t, setName+"-1", at.URL)
-			if err := os.Mkdir(filepath.Join(c.Volume, "pgdata"), 0o700); err != nil {
+			if err := os.Mkdir(filepath.Join(c.Volume, instance.DataFolder), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			for _, f := range tc.files {
-				if err := os.WriteFile(filepath.Join(c.Volume, "pgdata", f), nil, 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(c.Volume, instance.DataFolder, f), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
@@ -55,10 +56,10 @@ func (h handshakes) Write(p []byte) (int, error) {
 
 func (m *Manager) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET "+instance.HealthyPath, func(http.ResponseWriter, *http.Request) {})
 	// A server that starts may copy data, so the volume has to be this cluster's and have its
 	// size first.
-	mux.HandleFunc("GET /started", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET "+instance.StartedPath, func(w http.ResponseWriter, _ *http.Request) {
 		switch {
 		case !m.owned.Load():
 			http.Error(w, "the volume is not known to be this cluster's", http.StatusServiceUnavailable)

@@ -25,12 +25,12 @@ const candidateAnnotation = "member"
 // once a server leads.
 func (b *member) stand(ctx context.Context, g *ground) string {
 	if b.data == nil || b.data.State != instance.DataWhole || g.system != "" && b.data.System != g.system {
-		return "Volume claim " + b.volumeName() + ", which the annotation names, holds no database of this cluster. Remove the annotation, or name another volume claim: " + g.cluster.Annotation
+		return "Volume claim " + instance.VolumeClaim(b.Pod) + ", which the annotation names, holds no database of this cluster. Remove the annotation, or name another volume claim: " + g.cluster.Annotation
 	}
 	if !b.note("note that the server is to lead", b.noteCandidate(g.cluster.Named)) {
-		return "Waiting for volume claim " + b.volumeName() + ", on which nothing can be written: " + b.Pod + " is to lead"
+		return "Waiting for volume claim " + instance.VolumeClaim(b.Pod) + ", on which nothing can be written: " + b.Pod + " is to lead"
 	}
-	err := b.kube.Annotate(ctx, b.failoverName(), map[string]any{"leader": nil, candidateAnnotation: b.Pod, "scheduled_at": nil})
+	err := b.kube.Annotate(ctx, instance.FailoverName(b.Scope), map[string]any{"leader": nil, candidateAnnotation: b.Pod, "scheduled_at": nil})
 	if !b.note("ask Patroni for a failover to this server", err) {
 		return "Waiting for the API server: " + b.Pod + " is to lead"
 	}
@@ -67,14 +67,14 @@ func (b *member) resign(ctx context.Context) error {
 	if _, ok := b.stands(); !ok {
 		return nil
 	}
-	failover, err := b.kube.ConfigMap(ctx, b.failoverName())
+	failover, err := b.kube.ConfigMap(ctx, instance.FailoverName(b.Scope))
 	if err != nil && !kube.Missing(err) {
 		return err
 	}
 	if err == nil {
 		a := failover.Annotations
 		if a[candidateAnnotation] == b.Pod && a["leader"] == "" && a["scheduled_at"] == "" {
-			err = ignore(b.kube.ReleaseLock(ctx, b.failoverName(), candidateAnnotation, b.Pod, time.Time{}), kube.ErrHeld)
+			err = ignore(b.kube.ReleaseLock(ctx, instance.FailoverName(b.Scope), candidateAnnotation, b.Pod, time.Time{}), kube.ErrHeld)
 			if err != nil {
 				return err
 			}

@@ -147,7 +147,7 @@ type serverLog struct {
 
 // readLog reads what WAL the primary with this volume has.
 func readLog(volume string, timeline int64) (*serverLog, error) {
-	dir := filepath.Join(volume, "pgdata", "pg_wal")
+	dir := filepath.Join(volume, instance.DataFolder, "pg_wal")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the WAL: %w", err)

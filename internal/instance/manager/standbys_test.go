@@ -61,7 +61,7 @@ func TestLost(t *testing.T) {
 
 func TestReadLog(t *testing.T) {
 	volume := t.TempDir()
-	dir := filepath.Join(volume, "pgdata", "pg_wal")
+	dir := filepath.Join(volume, instance.DataFolder, "pg_wal")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

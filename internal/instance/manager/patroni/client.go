@@ -15,11 +15,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/control"
 )
-
-// Port is the port of every member's API.
-const Port = "8008"
 
 const user = "patroni"
 
@@ -106,7 +104,7 @@ func (c *Client) Reinitialize(ctx context.Context) error {
 // Knock opens a connection to a manager unless there is one, and keeps it open for the next
 // request.
 func (c *Client) Knock(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/healthz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+instance.HealthyPath, nil)
 	if err != nil {
 		return fmt.Errorf("cannot knock at a manager: %w", err)
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // Monitor is the role that reads statistics. It has no password: the exporter connects over
 // the socket, as the operating system's user of the server.
-const Monitor = "monitoring"
+const Monitor = instance.UserMonitoring
 
 // Monitoring creates the role that reads statistics, and corrects it if it was changed.
 func (s Server) Monitoring(ctx context.Context) error {

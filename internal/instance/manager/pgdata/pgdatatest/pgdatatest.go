@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // Volume is the volume of a server, which may run on it.
@@ -54,7 +56,7 @@ func New(t *testing.T) *Volume {
 	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // the server is another user
 		t.Fatal(err)
 	}
-	v := &Volume{Dir: dir, Data: filepath.Join(dir, "pgdata"), t: t, bin: bin, port: 5432}
+	v := &Volume{Dir: dir, Data: filepath.Join(dir, instance.DataFolder), t: t, bin: bin, port: instance.PostgreSQLPort}
 	t.Cleanup(func() {
 		_ = v.command("pg_ctl", "stop", "-D", v.Data, "-m", "immediate").Run()
 		_ = os.RemoveAll(dir)
