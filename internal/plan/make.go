@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/fieldowner"
@@ -454,7 +455,10 @@ func (p *Planner) fetch(e *edit) func(context.Context, string, *fnv1.ResourceSel
 // read. It has all keys that are read from such Secrets.
 func standIn(o Object) *unstructured.Unstructured {
 	data := map[string]any{}
-	for _, k := range []string{"accessKeyId", "secretAccessKey", "accountName", "accountKey", "serviceAccountKey", "credentials.json", "passphrase", "username", "password", "token"} {
+	for _, k := range []string{
+		backup.KeyAWSAccess, backup.KeyAWSSecret, backup.KeyGCS, backup.KeyAzureAccount, backup.KeyAzure,
+		appsv1.ConnectionUsername, appsv1.ConnectionPassword, "passphrase",
+	} {
 		data[k] = base64.StdEncoding.EncodeToString([]byte(placeholder))
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.APIVersion, "kind": o.Kind, "data": data}}

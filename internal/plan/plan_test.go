@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/plan"
@@ -95,7 +96,7 @@ func needed() []*unstructured.Unstructured {
 	route.SetNamespace("other")
 	route.SetName("other")
 	return []*unstructured.Unstructured{
-		secret("backup-store", map[string]any{"accessKeyId": "YQ==", "secretAccessKey": "Yg=="}),
+		secret("backup-store", map[string]any{backup.KeyAWSAccess: "YQ==", backup.KeyAWSSecret: "Yg=="}),
 		secret("backup-key", map[string]any{"passphrase": "bm90LWEtc2VjcmV0LW5vdC1hLXNlY3JldC1ub3QtYS0x"}),
 		route,
 	}
