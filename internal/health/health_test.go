@@ -80,59 +80,33 @@ func TestOf(t *testing.T) {
 		},
 		"AppConfigReady": {
 			reason: "Its targets run what it asks for.",
-			object: anAppConfig + `
-status:
-  conditions:
-  - {type: Synced, status: "True", observedGeneration: 4}
-  - {type: Ready, status: "True", observedGeneration: 4}`,
-			want: healthy(),
+			object: anAppConfig + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 4}, {type: Ready, status: "True", observedGeneration: 4}]}`,
+			want:   healthy(),
 		},
 		"AppConfigRollsOut": {
 			reason: "What it waits for it says itself.",
-			object: anAppConfig + `
-status:
-  conditions:
-  - {type: Synced, status: "True", observedGeneration: 4}
-  - {type: Ready, status: "False", reason: RollingOut, message: "Deployment web is on its way", observedGeneration: 4}`,
-			want: progressing("Not ready yet: see AppConfig app"),
+			object: anAppConfig + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 4}, {type: Ready, status: "False", reason: RollingOut, message: "Deployment web is on its way", observedGeneration: 4}]}`,
+			want:   progressing("Not ready yet: see AppConfig app"),
 		},
 		"PodsFail": {
 			reason: "What does not pass by itself is passed on.",
-			object: aComposite + `
-status:
-  phase: Deploying
-  podFailure: "web-1: cannot pull image x: not found"
-  conditions:
-  - {type: Synced, status: "True", observedGeneration: 4}
-  - {type: Ready, status: "False", reason: Creating, observedGeneration: 4}`,
-			want: progressing("web-1: cannot pull image x: not found"),
+			object: aComposite + `status: {phase: Deploying, podFailure: "web-1: cannot pull image x: not found", conditions: [{type: Synced, status: "True", observedGeneration: 4}, {type: Ready, status: "False", reason: Creating, observedGeneration: 4}]}`,
+			want:   progressing("web-1: cannot pull image x: not found"),
 		},
 		"AppConfigRolledBack": {
 			reason: "It has given up: what failed is not tried again.",
-			object: anAppConfig + `
-status:
-  conditions:
-  - {type: Synced, status: "True", observedGeneration: 4}
-  - {type: Ready, status: "False", reason: RolledBack, message: "Pod web-1 keeps failing", observedGeneration: 4}`,
-			want: failed("Pod web-1 keeps failing"),
+			object: anAppConfig + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 4}, {type: Ready, status: "False", reason: RolledBack, message: "Pod web-1 keeps failing", observedGeneration: 4}]}`,
+			want:   failed("Pod web-1 keeps failing"),
 		},
 		"AppConfigInvalid": {
 			reason: "It cannot begin.",
-			object: anAppConfig + `
-status:
-  conditions:
-  - {type: Synced, status: "True", observedGeneration: 4}
-  - {type: Ready, status: "False", reason: InvalidConfig, message: "Key a b", observedGeneration: 4}`,
-			want: failed("Key a b"),
+			object: anAppConfig + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 4}, {type: Ready, status: "False", reason: InvalidConfig, message: "Key a b", observedGeneration: 4}]}`,
+			want:   failed("Key a b"),
 		},
 		"AppConfigChanged": {
 			reason: "That was an old generation's: the newest may mend it.",
-			object: anAppConfig + `
-status:
-  conditions:
-  - {type: Synced, status: "True", observedGeneration: 3}
-  - {type: Ready, status: "False", reason: RolledBack, message: "Pod web-1 keeps failing", observedGeneration: 3}`,
-			want: progressing("Not ready yet: see AppConfig app"),
+			object: anAppConfig + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 3}, {type: Ready, status: "False", reason: RolledBack, message: "Pod web-1 keeps failing", observedGeneration: 3}]}`,
+			want:   progressing("Not ready yet: see AppConfig app"),
 		},
 		"DeploymentNew": {
 			reason: "A Deployment that nobody has looked at yet is on its way.",
@@ -141,114 +115,43 @@ status:
 		},
 		"DeploymentHealthy": {
 			reason: "All pods are of the newest generation and available.",
-			object: aDeployment + `
-status:
-  observedGeneration: 3
-  replicas: 2
-  updatedReplicas: 2
-  readyReplicas: 2
-  availableReplicas: 2
-  conditions:
-  - {type: Available, status: "True", reason: MinimumReplicasAvailable}
-  - {type: Progressing, status: "True", reason: NewReplicaSetAvailable}`,
-			want: healthy(),
+			object: aDeployment + `status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`,
+			want:   healthy(),
 		},
 		"DeploymentOldGeneration": {
 			reason: "A status of an old generation says nothing of the newest.",
-			object: aDeployment + `
-status:
-  observedGeneration: 2
-  replicas: 2
-  updatedReplicas: 2
-  readyReplicas: 2
-  availableReplicas: 2
-  conditions:
-  - {type: Available, status: "True", reason: MinimumReplicasAvailable}
-  - {type: Progressing, status: "True", reason: NewReplicaSetAvailable}`,
-			want: progressing(notAll),
+			object: aDeployment + `status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`,
+			want:   progressing(notAll),
 		},
 		"DeploymentOldFailure": {
 			reason: "Nor does a failure of an old generation: the change may mend it.",
-			object: aDeployment + `
-status:
-  observedGeneration: 2
-  replicas: 2
-  updatedReplicas: 1
-  readyReplicas: 1
-  availableReplicas: 1
-  conditions:
-  - {type: Progressing, status: "False", reason: ProgressDeadlineExceeded}`,
-			want: progressing(notAll),
+			object: aDeployment + `status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`,
+			want:   progressing(notAll),
 		},
 		"DeploymentRolls": {
 			reason: "Old pods still serve while new ones come.",
-			object: aDeployment + `
-status:
-  observedGeneration: 3
-  replicas: 3
-  updatedReplicas: 1
-  readyReplicas: 2
-  availableReplicas: 2
-  conditions:
-  - {type: Available, status: "True", reason: MinimumReplicasAvailable}
-  - {type: Progressing, status: "True", reason: ReplicaSetUpdated}`,
-			want: progressing(notAll),
+			object: aDeployment + `status: {observedGeneration: 3, replicas: 3, updatedReplicas: 1, readyReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable}, {type: Progressing, status: "True", reason: ReplicaSetUpdated}]}`,
+			want:   progressing(notAll),
 		},
 		"DeploymentOldPodsLeave": {
 			reason: "New pods are there, an old one is not gone yet.",
-			object: aDeployment + `
-status:
-  observedGeneration: 3
-  replicas: 3
-  updatedReplicas: 2
-  readyReplicas: 3
-  availableReplicas: 3
-  conditions:
-  - {type: Available, status: "True", reason: MinimumReplicasAvailable}
-  - {type: Progressing, status: "True", reason: ReplicaSetUpdated}`,
-			want: progressing(notAll),
+			object: aDeployment + `status: {observedGeneration: 3, replicas: 3, updatedReplicas: 2, readyReplicas: 3, availableReplicas: 3, conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable}, {type: Progressing, status: "True", reason: ReplicaSetUpdated}]}`,
+			want:   progressing(notAll),
 		},
 		"DeploymentPodLost": {
 			reason: "One pod of two is not available.",
-			object: aDeployment + `
-status:
-  observedGeneration: 3
-  replicas: 2
-  updatedReplicas: 2
-  readyReplicas: 1
-  availableReplicas: 1
-  conditions:
-  - {type: Available, status: "False", reason: MinimumReplicasUnavailable}
-  - {type: Progressing, status: "True", reason: NewReplicaSetAvailable}`,
-			want: progressing(notAll),
+			object: aDeployment + `status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 1, availableReplicas: 1, conditions: [{type: Available, status: "False", reason: MinimumReplicasUnavailable}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`,
+			want:   progressing(notAll),
 		},
 		"DeploymentDeadline": {
 			reason: "No progress in time is a failure, and says where to look.",
-			object: aDeployment + `
-status:
-  observedGeneration: 3
-  replicas: 3
-  updatedReplicas: 1
-  readyReplicas: 2
-  availableReplicas: 2
-  conditions:
-  - {type: Available, status: "True", reason: MinimumReplicasAvailable}
-  - {type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: 'ReplicaSet "web-1" has timed out progressing.'}`,
-			want: failed("Rollout exceeded its progress deadline: see its pods"),
+			object: aDeployment + `status: {observedGeneration: 3, replicas: 3, updatedReplicas: 1, readyReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable}, {type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: 'ReplicaSet "web-1" has timed out progressing.'}]}`,
+			want:   failed("Rollout exceeded its progress deadline: see its pods"),
 		},
 		"DeploymentDeleted": {
 			reason: "What is on its way out is not healthy, however well it is.",
-			object: strings.Replace(aDeployment, "generation: 3", `generation: 3, deletionTimestamp: "2024-01-01T00:00:00Z"`, 1) + `
-status:
-  observedGeneration: 3
-  replicas: 2
-  updatedReplicas: 2
-  readyReplicas: 2
-  availableReplicas: 2
-  conditions:
-  - {type: Available, status: "True", reason: MinimumReplicasAvailable}
-  - {type: Progressing, status: "True", reason: NewReplicaSetAvailable}`,
-			want: progressing("Being deleted"),
+			object: strings.Replace(aDeployment, "generation: 3", `generation: 3, deletionTimestamp: "2024-01-01T00:00:00Z"`, 1) + `status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`,
+			want:   progressing("Being deleted"),
 		},
 		"StatefulSetNew": {
 			reason: "A StatefulSet that nobody has looked at yet is on its way.",
