@@ -18,6 +18,17 @@ spec:
   names: {kind: Thing, plural: things}
 `
 
+// version is a definition up to the fields of its schema.
+const version = header + `
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema:
+      openAPIV3Schema:
+        type: object`
+
 func TestNew(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
@@ -26,15 +37,7 @@ func TestNew(t *testing.T) {
 	}{
 		"Smallest": {
 			reason: "A definition that Crossplane copies whole is fine.",
-			definition: header + `
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    referenceable: true
-    schema:
-      openAPIV3Schema:
-        type: object
+			definition: version + `
         properties:
           spec: {type: object, properties: {size: {type: integer, default: 1}}}
 `,
@@ -53,15 +56,7 @@ func TestNew(t *testing.T) {
 		},
 		"Lost": {
 			reason: "What Crossplane drops at the root, in spec and in status is named, below them nothing is lost.",
-			definition: header + `
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    referenceable: true
-    schema:
-      openAPIV3Schema:
-        type: object
+			definition: version + `
         maxProperties: 9
         properties:
           other: {type: string}
@@ -87,15 +82,7 @@ func TestNew(t *testing.T) {
 		},
 		"NoSchemaField": {
 			reason: "What is no part of a schema is lost as well.",
-			definition: header + `
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    referenceable: true
-    schema:
-      openAPIV3Schema:
-        type: object
+			definition: version + `
         properties:
           spec: {type: object, properties: {size: {type: integer, minValue: 1}}}
 `,
@@ -104,15 +91,7 @@ func TestNew(t *testing.T) {
 		},
 		"TooExpensiveRule": {
 			reason: "An API server refuses rules that may take too long, which a bound on each list prevents.",
-			definition: header + `
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    referenceable: true
-    schema:
-      openAPIV3Schema:
-        type: object
+			definition: version + `
         properties:
           spec:
             type: object
