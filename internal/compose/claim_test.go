@@ -339,83 +339,32 @@ func TestOwnedByOther(t *testing.T) {
 		path    []string // f:spec, f:replicas unless given
 		want    bool
 	}{
-		"NotObserved": {reason: "What does not exist is nobody's.", missing: true},
-		"NoManagedFields": {
-			reason: "Without managed fields, as a file may be, nobody else is known of.",
-		},
-		"CrossplaneOnly": {
-			reason:  "Crossplane applies what it composes under a name of its own for each claim.",
-			managed: []any{entry(crossplane, "", replicas)},
-		},
-		"Autoscaler": {
-			reason:  "An autoscaler writes through the subresource.",
-			managed: []any{entry(crossplane, "", template), entry(autoscaler, "scale", replicas)},
-			want:    true,
-		},
-		"Both": {
-			reason:  "Two may own a field of one value: then another does too.",
-			managed: []any{entry(crossplane, "", replicas), entry(autoscaler, "scale", replicas)},
-			want:    true,
-		},
-		"AnyOrder": {
-			reason:  "In whatever order they are.",
-			managed: []any{entry(autoscaler, "scale", replicas), entry(crossplane, "", template)},
-			want:    true,
-		},
-		"ByHand": {
-			reason:  "Who it is does not matter.",
-			managed: []any{entry(crossplane, "", template), entry("kubectl", "scale", replicas)},
-			want:    true,
-		},
-		"OtherField": {
-			reason:  "The Deployment's controller writes the status, which has a field of the same name.",
-			managed: []any{entry(crossplane, "", replicas), entry(autoscaler, "status", statusReplicas)},
-		},
-		"Neighbour": {
-			reason:  "A neighbour of the field is another field.",
-			managed: []any{entry(crossplane, "", replicas), entry("kubectl-edit", "", template)},
-		},
+		"NotObserved":     {reason: "What does not exist is nobody's.", missing: true},
+		"NoManagedFields": {reason: "Without managed fields, as a file may be, nobody else is known of."},
+		"CrossplaneOnly":  {reason: "Crossplane applies what it composes under a name of its own for each claim.", managed: []any{entry(crossplane, "", replicas)}},
+		"Autoscaler":      {reason: "An autoscaler writes through the subresource.", managed: []any{entry(crossplane, "", template), entry(autoscaler, "scale", replicas)}, want: true},
+		"Both":            {reason: "Two may own a field of one value: then another does too.", managed: []any{entry(crossplane, "", replicas), entry(autoscaler, "scale", replicas)}, want: true},
+		"AnyOrder":        {reason: "In whatever order they are.", managed: []any{entry(autoscaler, "scale", replicas), entry(crossplane, "", template)}, want: true},
+		"ByHand":          {reason: "Who it is does not matter.", managed: []any{entry(crossplane, "", template), entry("kubectl", "scale", replicas)}, want: true},
+		"OtherField":      {reason: "The Deployment's controller writes the status, which has a field of the same name.", managed: []any{entry(crossplane, "", replicas), entry(autoscaler, "status", statusReplicas)}},
+		"Neighbour":       {reason: "A neighbour of the field is another field.", managed: []any{entry(crossplane, "", replicas), entry("kubectl-edit", "", template)}},
 		"LaterEntry": {
 			reason:  "Whoever owns nothing of it does not hide the one who does.",
 			managed: []any{entry("kubectl-edit", "", template), entry(autoscaler, "status", statusReplicas), entry(autoscaler, "scale", replicas)},
 			want:    true,
 		},
-		"OtherOfCrossplane": {
-			reason:  "Another part of Crossplane is somebody else.",
-			managed: []any{entry("apiextensions.crossplane.io/composite", "", replicas)},
-			want:    true,
-		},
-		"NoName": {
-			reason:  "So is one without a name.",
-			managed: []any{map[string]any{"fieldsV1": replicas}},
-			want:    true,
-		},
+		"OtherOfCrossplane": {reason: "Another part of Crossplane is somebody else.", managed: []any{entry("apiextensions.crossplane.io/composite", "", replicas)}, want: true},
+		"NoName":            {reason: "So is one without a name.", managed: []any{map[string]any{"fieldsV1": replicas}}, want: true},
 		"ListEntry": {
 			reason:  "An entry of a list has a path too.",
 			managed: []any{entry(crossplane, "", template), entry("kubectl-edit", "", ports)},
 			path:    []string{"f:spec", "f:ports", `k:{"port":80,"protocol":"TCP"}`},
 			want:    true,
 		},
-		"OtherListEntry": {
-			reason:  "And another entry has another one.",
-			managed: []any{entry("kubectl-edit", "", ports)},
-			path:    []string{"f:spec", "f:ports", `k:{"port":81,"protocol":"TCP"}`},
-		},
-		"Parent": {
-			reason:  "Who owns a field is known of what holds it.",
-			managed: []any{entry(autoscaler, "scale", replicas)},
-			path:    []string{"f:spec"},
-			want:    true,
-		},
-		"TooDeep": {
-			reason:  "Nothing is below a field that holds nothing.",
-			managed: []any{entry(autoscaler, "scale", replicas)},
-			path:    []string{"f:spec", "f:replicas", "f:x"},
-		},
-		"Unreadable": {
-			reason:  "What is no entry owns nothing.",
-			managed: []any{"many", map[string]any{}, entry(autoscaler, "", nil), map[string]any{"manager": "x", "fieldsV1": "f:spec"}},
-		},
+		"OtherListEntry": {reason: "And another entry has another one.", managed: []any{entry("kubectl-edit", "", ports)}, path: []string{"f:spec", "f:ports", `k:{"port":81,"protocol":"TCP"}`}},
+		"Parent":         {reason: "Who owns a field is known of what holds it.", managed: []any{entry(autoscaler, "scale", replicas)}, path: []string{"f:spec"}, want: true},
+		"TooDeep":        {reason: "Nothing is below a field that holds nothing.", managed: []any{entry(autoscaler, "scale", replicas)}, path: []string{"f:spec", "f:replicas", "f:x"}},
+		"Unreadable":     {reason: "What is no entry owns nothing.", managed: []any{"many", map[string]any{}, entry(autoscaler, "", nil), map[string]any{"manager": "x", "fieldsV1": "f:spec"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

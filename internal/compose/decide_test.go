@@ -319,11 +319,7 @@ func TestDecideKeepsData(t *testing.T) {
 		apply    []string
 		kept     []string
 	}{
-		"NoData": {
-			reason:   "What holds no data goes as soon as it is no longer declared.",
-			plan:     &Plan{},
-			observed: map[string]*structpb.Struct{"db": plain()},
-		},
+		"NoData": {reason: "What holds no data goes as soon as it is no longer declared.", plan: &Plan{}, observed: map[string]*structpb.Struct{"db": plain()}},
 		"Data": {
 			reason:   "What holds data stays, and is named in order.",
 			plan:     &Plan{},
@@ -331,24 +327,14 @@ func TestDecideKeepsData(t *testing.T) {
 			apply:    []string{"a", "m", "z"},
 			kept:     []string{"a", "m", "z"},
 		},
-		"Released": {
-			reason:   "It goes when the claim says so.",
-			plan:     &Plan{Release: []string{"a"}},
-			observed: map[string]*structpb.Struct{"a": data(), "b": data()},
-			apply:    []string{"b"},
-			kept:     []string{"b"},
-		},
+		"Released": {reason: "It goes when the claim says so.", plan: &Plan{Release: []string{"a"}}, observed: map[string]*structpb.Struct{"a": data(), "b": data()}, apply: []string{"b"}, kept: []string{"b"}},
 		"ReleasedButDeclared": {
 			reason:   "A release does not touch what is declared.",
 			plan:     &Plan{Release: []string{"db"}, Components: []Component{{Name: "db", Object: configMap("db", "precious"), HoldsData: true}}},
 			observed: map[string]*structpb.Struct{"db": data()},
 			apply:    []string{"db"},
 		},
-		"OtherValue": {
-			reason:   "Only the value true marks data.",
-			plan:     &Plan{},
-			observed: map[string]*structpb.Struct{"db": func() *structpb.Struct { s := plain(); annotate(s, HoldsDataAnnotation, "false"); return s }()},
-		},
+		"OtherValue": {reason: "Only the value true marks data.", plan: &Plan{}, observed: map[string]*structpb.Struct{"db": func() *structpb.Struct { s := plain(); annotate(s, HoldsDataAnnotation, "false"); return s }()}},
 		"NoLongerHoldsData": {
 			reason:   "A component that was declared without data once again is just a component.",
 			plan:     &Plan{Components: []Component{{Name: "db", Object: configMap("db", "x")}}},
@@ -421,16 +407,8 @@ func TestDecideErrors(t *testing.T) {
 		object Object
 		want   string
 	}{
-		"NoTypeMeta": {
-			reason: "An object without a kind cannot be applied, and the component at fault is named.",
-			object: nameless,
-			want:   "cannot compose: component a has no apiVersion or kind",
-		},
-		"NoKind": {
-			reason: "Half a type is none.",
-			object: list,
-			want:   "cannot compose: component a has no apiVersion or kind",
-		},
+		"NoTypeMeta": {reason: "An object without a kind cannot be applied, and the component at fault is named.", object: nameless, want: "cannot compose: component a has no apiVersion or kind"},
+		"NoKind":     {reason: "Half a type is none.", object: list, want: "cannot compose: component a has no apiVersion or kind"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -62,46 +62,28 @@ func TestUpgrade(t *testing.T) {
 		now         time.Time
 		want        want
 	}{
-		"Release":    {reason: "Another release's pods wait, and what they may refer to stays; its ConfigMap does not wait.", now: byDay, want: held},
-		"Window":     {reason: "In the window it is applied.", now: byNight, want: applied},
-		"NoWindow":   {reason: "Without a window nothing waits.", change: func(u *Upgrade) { u.Window = nil }, now: byDay, want: applied},
-		"Urgent":     {reason: "An urgent release does not wait.", change: func(u *Upgrade) { u.Urgent = func(string) bool { return true } }, now: byDay, want: applied},
-		"Annotation": {reason: "The annotation asks for it now.", annotations: map[string]any{UpgradeAnnotation: "v2"}, now: byDay, want: applied},
-		"OldOrder":   {reason: "That was for the release before.", annotations: map[string]any{UpgradeAnnotation: "v1"}, now: byDay, want: held},
-		"Wave": {
-			reason: "Before its wave has begun it waits in the window, too.",
-			change: func(u *Upgrade) { u.Waves = true }, now: byNight, want: held,
-		},
-		"WaveNoWindow": {
-			reason: "And without a window.",
-			change: func(u *Upgrade) { u.Waves, u.Window = true, nil }, now: byDay, want: held,
-		},
-		"WaveBegan": {
-			reason:      "Once its wave has begun it is applied.",
-			annotations: map[string]any{waves.Annotation: "v2"},
-			change:      func(u *Upgrade) { u.Waves, u.Window = true, nil }, now: byDay, want: applied,
-		},
-		"WaveBeganByDay": {
-			reason:      "But in its window alone.",
-			annotations: map[string]any{waves.Annotation: "v2"},
-			change:      func(u *Upgrade) { u.Waves = true }, now: byDay, want: held,
-		},
+		"Release":        {reason: "Another release's pods wait, and what they may refer to stays; its ConfigMap does not wait.", now: byDay, want: held},
+		"Window":         {reason: "In the window it is applied.", now: byNight, want: applied},
+		"NoWindow":       {reason: "Without a window nothing waits.", change: func(u *Upgrade) { u.Window = nil }, now: byDay, want: applied},
+		"Urgent":         {reason: "An urgent release does not wait.", change: func(u *Upgrade) { u.Urgent = func(string) bool { return true } }, now: byDay, want: applied},
+		"Annotation":     {reason: "The annotation asks for it now.", annotations: map[string]any{UpgradeAnnotation: "v2"}, now: byDay, want: applied},
+		"OldOrder":       {reason: "That was for the release before.", annotations: map[string]any{UpgradeAnnotation: "v1"}, now: byDay, want: held},
+		"Wave":           {reason: "Before its wave has begun it waits in the window, too.", change: func(u *Upgrade) { u.Waves = true }, now: byNight, want: held},
+		"WaveNoWindow":   {reason: "And without a window.", change: func(u *Upgrade) { u.Waves, u.Window = true, nil }, now: byDay, want: held},
+		"WaveBegan":      {reason: "Once its wave has begun it is applied.", annotations: map[string]any{waves.Annotation: "v2"}, change: func(u *Upgrade) { u.Waves, u.Window = true, nil }, now: byDay, want: applied},
+		"WaveBeganByDay": {reason: "But in its window alone.", annotations: map[string]any{waves.Annotation: "v2"}, change: func(u *Upgrade) { u.Waves = true }, now: byDay, want: held},
 		"WaveOfNext": {
 			reason:      "A claim that was being upgraded to a release goes on with the next once its wave has begun.",
 			status:      map[string]any{"release": "v1", "pendingRelease": "v1.9", "conditions": []any{map[string]any{"type": appsv1.TypeUpgraded, "status": "False", "reason": appsv1.ReasonUpgrading}}},
 			annotations: map[string]any{waves.Annotation: "v2"},
 			change:      func(u *Upgrade) { u.Waves, u.Window = true, nil }, now: byDay, want: applied,
 		},
-		"OldWave": {
-			reason:      "A wave is of one release.",
-			annotations: map[string]any{waves.Annotation: "v1"},
-			change:      func(u *Upgrade) { u.Waves = true }, now: byNight, want: held,
-		},
-		"Edit":   {reason: "An edit of the claim does not wait.", status: map[string]any{"release": "v1", "inputs": "before-cbf29ce484222325"}, now: byDay, want: applied},
-		"Input":  {reason: "Nor does another password.", change: func(u *Upgrade) { u.Inputs = []string{"rotated"} }, now: byDay, want: applied},
-		"Legacy": {reason: "What composed a claim that names no release is an older one.", status: map[string]any{}, now: byDay, want: want{Image: "app:1", Pending: "v2", Config: "new", Kept: true}},
-		"Same":   {reason: "What the same release changes follows from something that was observed.", status: map[string]any{"release": "v2"}, now: byDay, want: applied},
-		"Review": {reason: "Where there is no time nothing waits.", want: applied},
+		"OldWave": {reason: "A wave is of one release.", annotations: map[string]any{waves.Annotation: "v1"}, change: func(u *Upgrade) { u.Waves = true }, now: byNight, want: held},
+		"Edit":    {reason: "An edit of the claim does not wait.", status: map[string]any{"release": "v1", "inputs": "before-cbf29ce484222325"}, now: byDay, want: applied},
+		"Input":   {reason: "Nor does another password.", change: func(u *Upgrade) { u.Inputs = []string{"rotated"} }, now: byDay, want: applied},
+		"Legacy":  {reason: "What composed a claim that names no release is an older one.", status: map[string]any{}, now: byDay, want: want{Image: "app:1", Pending: "v2", Config: "new", Kept: true}},
+		"Same":    {reason: "What the same release changes follows from something that was observed.", status: map[string]any{"release": "v2"}, now: byDay, want: applied},
+		"Review":  {reason: "Where there is no time nothing waits.", want: applied},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,54 +14,21 @@ func TestHeal(t *testing.T) {
 		reason string
 		object map[string]any
 	}{
-		"Deployment": {
-			reason: "All pods of the newest generation are available.",
-			object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": int64(3)}},
-		},
-		"DefaultReplicas": {
-			reason: "Without a number of replicas there is one.",
-			object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{}},
-		},
-		"StatefulSet": {
-			reason: "All pods are ready and of one revision.",
-			object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": map[string]any{"replicas": int64(3)}},
-		},
-		"NoReplicas": {
-			reason: "A StatefulSet that is scaled to nothing is healthy too.",
-			object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": map[string]any{"replicas": int64(0)}},
-		},
-		"Job": {
-			reason: "A Job has completed.",
-			object: map[string]any{"apiVersion": "batch/v1", "kind": "Job"},
-		},
-		"PersistentVolumeClaim": {
-			reason: "A volume claim is bound.",
-			object: map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim"},
-		},
-		"PodDisruptionBudget": {
-			reason: "A budget is met.",
-			object: map[string]any{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"},
-		},
-		"HorizontalPodAutoscaler": {
-			reason: "An autoscaler has its metrics.",
-			object: map[string]any{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"},
-		},
-		"Ingress": {
-			reason: "An Ingress has an address.",
-			object: map[string]any{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress"},
-		},
-		"ManagedResource": {
-			reason: "A managed resource is Ready.",
-			object: map[string]any{"apiVersion": "backup.example.com/v1", "kind": "Backup"},
-		},
+		"Deployment":              {reason: "All pods of the newest generation are available.", object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": int64(3)}}},
+		"DefaultReplicas":         {reason: "Without a number of replicas there is one.", object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{}}},
+		"StatefulSet":             {reason: "All pods are ready and of one revision.", object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": map[string]any{"replicas": int64(3)}}},
+		"NoReplicas":              {reason: "A StatefulSet that is scaled to nothing is healthy too.", object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": map[string]any{"replicas": int64(0)}}},
+		"Job":                     {reason: "A Job has completed.", object: map[string]any{"apiVersion": "batch/v1", "kind": "Job"}},
+		"PersistentVolumeClaim":   {reason: "A volume claim is bound.", object: map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim"}},
+		"PodDisruptionBudget":     {reason: "A budget is met.", object: map[string]any{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}},
+		"HorizontalPodAutoscaler": {reason: "An autoscaler has its metrics.", object: map[string]any{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}},
+		"Ingress":                 {reason: "An Ingress has an address.", object: map[string]any{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress"}},
+		"ManagedResource":         {reason: "A managed resource is Ready.", object: map[string]any{"apiVersion": "backup.example.com/v1", "kind": "Backup"}},
 		"AppConfig": {
 			reason: "An AppConfig is Ready when its targets run its bundle.",
 			object: map[string]any{"apiVersion": "config.example.com/v1", "kind": "AppConfig", "spec": map[string]any{"forProvider": map[string]any{"application": "thing", "config": map[string]any{"A": "b"}}}},
 		},
-		"ConfigMap": {
-			reason: "A ConfigMap has no status at all.",
-			object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"},
-		},
+		"ConfigMap": {reason: "A ConfigMap has no status at all.", object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -27,21 +27,9 @@ spec: {replicas: 6, progressDeadlineSeconds: 600}
 		object string
 		want   Status
 	}{
-		"New": {
-			reason: "A Deployment that nobody has looked at yet is on its way.",
-			object: aScaled,
-			want:   progressing(notAll),
-		},
-		"NoGeneration": {
-			reason: "So is one that is not even stored.",
-			object: strings.Replace(aScaled, ", generation: 3", "", 1),
-			want:   progressing(notAll),
-		},
-		"AllThere": {
-			reason: "All its pods are there and of the newest template.",
-			object: aScaled + `status: {observedGeneration: 3, replicas: 6, updatedReplicas: 6, readyReplicas: 6, availableReplicas: 6, conditions: [` + up + `]}`,
-			want:   healthy(),
-		},
+		"New":          {reason: "A Deployment that nobody has looked at yet is on its way.", object: aScaled, want: progressing(notAll)},
+		"NoGeneration": {reason: "So is one that is not even stored.", object: strings.Replace(aScaled, ", generation: 3", "", 1), want: progressing(notAll)},
+		"AllThere":     {reason: "All its pods are there and of the newest template.", object: aScaled + `status: {observedGeneration: 3, replicas: 6, updatedReplicas: 6, readyReplicas: 6, availableReplicas: 6, conditions: [` + up + `]}`, want: healthy()},
 		"MoreAreToBeMade": {
 			reason: "The autoscaler asked for more, of which none is made yet: the others serve.",
 			object: aScaled + `status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, conditions: [` + up + `]}`,
@@ -72,26 +60,14 @@ spec: {replicas: 6, progressDeadlineSeconds: 600}
 			object: aScaled + `status: {observedGeneration: 3, replicas: 7, updatedReplicas: 1, readyReplicas: 6, availableReplicas: 6, conditions: [` + up + `, {type: Progressing, status: "True", reason: ReplicaSetUpdated}]}`,
 			want:   progressing(notAll),
 		},
-		"RollsFromNothing": {
-			reason: "A new template of which no pod is made yet rolls too.",
-			object: aScaled + `status: {observedGeneration: 3, replicas: 6, readyReplicas: 6, availableReplicas: 6, conditions: [` + up + `]}`,
-			want:   progressing(notAll),
-		},
-		"Unavailable": {
-			reason: "Too few of them serve.",
-			object: aScaled + `status: {observedGeneration: 3, replicas: 6, updatedReplicas: 6, readyReplicas: 1, availableReplicas: 1, conditions: [` + down + `]}`,
-			want:   progressing(notAll),
-		},
+		"RollsFromNothing": {reason: "A new template of which no pod is made yet rolls too.", object: aScaled + `status: {observedGeneration: 3, replicas: 6, readyReplicas: 6, availableReplicas: 6, conditions: [` + up + `]}`, want: progressing(notAll)},
+		"Unavailable":      {reason: "Too few of them serve.", object: aScaled + `status: {observedGeneration: 3, replicas: 6, updatedReplicas: 6, readyReplicas: 1, availableReplicas: 1, conditions: [` + down + `]}`, want: progressing(notAll)},
 		"AvailableUnknown": {
 			reason: "Unknown is not available.",
 			object: aScaled + `status: {observedGeneration: 3, replicas: 6, updatedReplicas: 6, readyReplicas: 1, availableReplicas: 1, conditions: [{type: Available, status: Unknown}]}`,
 			want:   progressing(notAll),
 		},
-		"NoneServes": {
-			reason: "Without a pod that serves nothing is available, whatever the condition says.",
-			object: aScaled + `status: {observedGeneration: 3, replicas: 0, updatedReplicas: 0, conditions: [` + up + `]}`,
-			want:   progressing(notAll),
-		},
+		"NoneServes": {reason: "Without a pod that serves nothing is available, whatever the condition says.", object: aScaled + `status: {observedGeneration: 3, replicas: 0, updatedReplicas: 0, conditions: [` + up + `]}`, want: progressing(notAll)},
 		"Deadline": {
 			reason: "No progress of a new template in time is a failure, and says where to look.",
 			object: aScaled + `status: {observedGeneration: 3, replicas: 7, updatedReplicas: 1, readyReplicas: 6, availableReplicas: 6, conditions: [` + up + `, {type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`,

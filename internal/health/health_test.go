@@ -73,16 +73,8 @@ func TestOf(t *testing.T) {
 		object string
 		want   Status
 	}{
-		"AppConfigNew": {
-			reason: "An AppConfig that nobody has looked at yet is on its way.",
-			object: anAppConfig,
-			want:   progressing("Not ready yet: see AppConfig app"),
-		},
-		"AppConfigReady": {
-			reason: "Its targets run what it asks for.",
-			object: anAppConfig + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 4}, {type: Ready, status: "True", observedGeneration: 4}]}`,
-			want:   healthy(),
-		},
+		"AppConfigNew":   {reason: "An AppConfig that nobody has looked at yet is on its way.", object: anAppConfig, want: progressing("Not ready yet: see AppConfig app")},
+		"AppConfigReady": {reason: "Its targets run what it asks for.", object: anAppConfig + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 4}, {type: Ready, status: "True", observedGeneration: 4}]}`, want: healthy()},
 		"AppConfigRollsOut": {
 			reason: "What it waits for it says itself.",
 			object: anAppConfig + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 4}, {type: Ready, status: "False", reason: RollingOut, message: "Deployment web is on its way", observedGeneration: 4}]}`,
@@ -108,11 +100,7 @@ func TestOf(t *testing.T) {
 			object: anAppConfig + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 3}, {type: Ready, status: "False", reason: RolledBack, message: "Pod web-1 keeps failing", observedGeneration: 3}]}`,
 			want:   progressing("Not ready yet: see AppConfig app"),
 		},
-		"DeploymentNew": {
-			reason: "A Deployment that nobody has looked at yet is on its way.",
-			object: aDeployment,
-			want:   progressing(notAll),
-		},
+		"DeploymentNew": {reason: "A Deployment that nobody has looked at yet is on its way.", object: aDeployment, want: progressing(notAll)},
 		"DeploymentHealthy": {
 			reason: "All pods are of the newest generation and available.",
 			object: aDeployment + `status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`,
@@ -153,11 +141,7 @@ func TestOf(t *testing.T) {
 			object: strings.Replace(aDeployment, "generation: 3", `generation: 3, deletionTimestamp: "2024-01-01T00:00:00Z"`, 1) + `status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`,
 			want:   progressing("Being deleted"),
 		},
-		"StatefulSetNew": {
-			reason: "A StatefulSet that nobody has looked at yet is on its way.",
-			object: aStatefulSet,
-			want:   progressing(notAll),
-		},
+		"StatefulSetNew": {reason: "A StatefulSet that nobody has looked at yet is on its way.", object: aStatefulSet, want: progressing(notAll)},
 		"StatefulSetHealthy": {
 			reason: "All pods are of the newest revision and ready.",
 			object: aStatefulSet + `
@@ -188,76 +172,24 @@ status: {observedGeneration: 3, replicas: 3, readyReplicas: 3, currentReplicas: 
 status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 4, updatedReplicas: 4, currentRevision: db-2, updateRevision: db-2}`,
 			want: progressing(notAll),
 		},
-		"JobNew": {
-			reason: "A Job is a gate: it is not healthy when it starts.",
-			object: aJob,
-			want:   progressing("The Job has not completed yet"),
-		},
-		"JobRuns": {
-			reason: "Nor while it runs.",
-			object: aJob + "status: {active: 1, startTime: \"2024-01-01T00:00:00Z\"}",
-			want:   progressing("The Job has not completed yet"),
-		},
-		"JobRetries": {
-			reason: "A pod that failed is worth a look, but not the end.",
-			object: aJob + "status: {active: 1, failed: 2}",
-			want:   progressing("A pod of the Job failed and is tried again: look at its pods' logs"),
-		},
-		"JobAboutToComplete": {
-			reason: "Criteria that are met are not completion: pods may still be there.",
-			object: aJob + `status: {succeeded: 1, conditions: [{type: SuccessCriteriaMet, status: "True"}]}`,
-			want:   progressing("The Job has not completed yet"),
-		},
-		"JobComplete": {
-			reason: "It is healthy once it completed.",
-			object: aJob + `status: {succeeded: 1, conditions: [{type: SuccessCriteriaMet, status: "True"}, {type: Complete, status: "True"}]}`,
-			want:   healthy(),
-		},
-		"JobCompleteAfterRetries": {
-			reason: "Also when a pod failed on the way.",
-			object: aJob + `status: {succeeded: 1, failed: 2, conditions: [{type: Complete, status: "True"}]}`,
-			want:   healthy(),
-		},
-		"JobNotComplete": {
-			reason: "A condition that is False is not met.",
-			object: aJob + `status: {active: 1, conditions: [{type: Complete, status: "False"}, {type: Failed, status: "False"}]}`,
-			want:   progressing("The Job has not completed yet"),
-		},
+		"JobNew":                  {reason: "A Job is a gate: it is not healthy when it starts.", object: aJob, want: progressing("The Job has not completed yet")},
+		"JobRuns":                 {reason: "Nor while it runs.", object: aJob + "status: {active: 1, startTime: \"2024-01-01T00:00:00Z\"}", want: progressing("The Job has not completed yet")},
+		"JobRetries":              {reason: "A pod that failed is worth a look, but not the end.", object: aJob + "status: {active: 1, failed: 2}", want: progressing("A pod of the Job failed and is tried again: look at its pods' logs")},
+		"JobAboutToComplete":      {reason: "Criteria that are met are not completion: pods may still be there.", object: aJob + `status: {succeeded: 1, conditions: [{type: SuccessCriteriaMet, status: "True"}]}`, want: progressing("The Job has not completed yet")},
+		"JobComplete":             {reason: "It is healthy once it completed.", object: aJob + `status: {succeeded: 1, conditions: [{type: SuccessCriteriaMet, status: "True"}, {type: Complete, status: "True"}]}`, want: healthy()},
+		"JobCompleteAfterRetries": {reason: "Also when a pod failed on the way.", object: aJob + `status: {succeeded: 1, failed: 2, conditions: [{type: Complete, status: "True"}]}`, want: healthy()},
+		"JobNotComplete":          {reason: "A condition that is False is not met.", object: aJob + `status: {active: 1, conditions: [{type: Complete, status: "False"}, {type: Failed, status: "False"}]}`, want: progressing("The Job has not completed yet")},
 		"JobFailed": {
 			reason: "A Job that gave up failed, and says why.",
 			object: aJob + `status: {failed: 5, conditions: [{type: FailureTarget, status: "True"}, {type: Failed, status: "True", reason: BackoffLimitExceeded}]}`,
 			want:   failed("The Job failed (BackoffLimitExceeded): look at its pods' logs"),
 		},
-		"JobSuspended": {
-			reason: "Nobody may pass a gate that stands still.",
-			object: aJob + `status: {conditions: [{type: Suspended, status: "True"}]}`,
-			want:   progressing("The Job has not completed yet"),
-		},
-		"CronJob": {
-			reason: "A CronJob is healthy once it is stored: its first run may be months away.",
-			object: aCronJob,
-			want:   healthy(),
-		},
-		"CronJobDeleted": {
-			reason: "But not on its way out.",
-			object: strings.Replace(aCronJob, "generation: 1", `generation: 1, deletionTimestamp: "2024-01-01T00:00:00Z"`, 1),
-			want:   progressing("Being deleted"),
-		},
-		"CompositeNew": {
-			reason: "A composite without conditions is not ready.",
-			object: aComposite,
-			want:   progressing(seeDatabase),
-		},
-		"CompositeReady": {
-			reason: "It is healthy when Ready is True at its generation.",
-			object: aComposite + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 4}, {type: Ready, status: "True", observedGeneration: 4}]}`,
-			want:   healthy(),
-		},
-		"CompositeReadyWithoutGeneration": {
-			reason: "A condition without a generation is believed: it is older than the field.",
-			object: aComposite + `status: {conditions: [{type: Ready, status: "True"}]}`,
-			want:   healthy(),
-		},
+		"JobSuspended":                    {reason: "Nobody may pass a gate that stands still.", object: aJob + `status: {conditions: [{type: Suspended, status: "True"}]}`, want: progressing("The Job has not completed yet")},
+		"CronJob":                         {reason: "A CronJob is healthy once it is stored: its first run may be months away.", object: aCronJob, want: healthy()},
+		"CronJobDeleted":                  {reason: "But not on its way out.", object: strings.Replace(aCronJob, "generation: 1", `generation: 1, deletionTimestamp: "2024-01-01T00:00:00Z"`, 1), want: progressing("Being deleted")},
+		"CompositeNew":                    {reason: "A composite without conditions is not ready.", object: aComposite, want: progressing(seeDatabase)},
+		"CompositeReady":                  {reason: "It is healthy when Ready is True at its generation.", object: aComposite + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 4}, {type: Ready, status: "True", observedGeneration: 4}]}`, want: healthy()},
+		"CompositeReadyWithoutGeneration": {reason: "A condition without a generation is believed: it is older than the field.", object: aComposite + `status: {conditions: [{type: Ready, status: "True"}]}`, want: healthy()},
 		"CompositeReadyOldGeneration": {
 			reason: "Ready at an old generation is not ready.",
 			object: aComposite + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 3}, {type: Ready, status: "True", observedGeneration: 3}]}`,
@@ -273,21 +205,13 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 			object: aComposite + `status: {message: "Waiting for x", conditions: [{type: Synced, status: "False", message: "cannot apply"}, {type: Ready, status: "True", observedGeneration: 4}]}`,
 			want:   progressing("cannot apply"),
 		},
-		"CompositeNotSyncedWithoutWords": {
-			reason: "Or that it is not; its own message is about something else.",
-			object: aComposite + `status: {message: "Waiting for x", conditions: [{type: Synced, status: "False"}]}`,
-			want:   progressing("It is not synced"),
-		},
+		"CompositeNotSyncedWithoutWords": {reason: "Or that it is not; its own message is about something else.", object: aComposite + `status: {message: "Waiting for x", conditions: [{type: Synced, status: "False"}]}`, want: progressing("It is not synced")},
 		"CompositeFailed": {
 			reason: "A nested claim that failed passes its reason on.",
 			object: aComposite + `status: {phase: Failed, message: "engine mysql is not available yet: use engine postgresql", conditions: [{type: Ready, status: "False", observedGeneration: 4}]}`,
 			want:   failed("engine mysql is not available yet: use engine postgresql"),
 		},
-		"CompositeFailedWithoutWords": {
-			reason: "Or says that it failed.",
-			object: aComposite + `status: {phase: Failed}`,
-			want:   failed("Reconciliation failed"),
-		},
+		"CompositeFailedWithoutWords": {reason: "Or says that it failed.", object: aComposite + `status: {phase: Failed}`, want: failed("Reconciliation failed")},
 		"CompositeFailedOldGeneration": {
 			reason: "A failure of an old generation is not the newest's: the claim has just been mended.",
 			object: aComposite + `status: {phase: Failed, message: "engine mysql is not available yet", conditions: [{type: Synced, status: "True", observedGeneration: 3}, {type: Ready, status: "False", observedGeneration: 3}]}`,
@@ -308,11 +232,7 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 			object: aComposite + `status: {phase: Running, conditions: [{type: Accepted, status: "False", reason: SettingsInvalid, message: "a typo"}, {type: Ready, status: "True", observedGeneration: 4}]}`,
 			want:   healthy(),
 		},
-		"CompositeDegradedWithoutWords": {
-			reason: "Or where to look.",
-			object: aComposite + `status: {phase: Degraded, conditions: [{type: Ready, status: "False", observedGeneration: 4}]}`,
-			want:   progressing(seeDatabase),
-		},
+		"CompositeDegradedWithoutWords": {reason: "Or where to look.", object: aComposite + `status: {phase: Degraded, conditions: [{type: Ready, status: "False", observedGeneration: 4}]}`, want: progressing(seeDatabase)},
 		"CompositeDegradedAndReady": {
 			reason: "Phases do not judge, the Ready condition does.",
 			object: aComposite + `status: {phase: Degraded, message: "Far behind the primary: a", conditions: [{type: Ready, status: "True", observedGeneration: 4}]}`,
@@ -333,26 +253,10 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 			object: strings.Replace(aComposite, "generation: 4", `generation: 4, deletionTimestamp: "2024-01-01T00:00:00Z"`, 1) + `status: {conditions: [{type: Ready, status: "True", observedGeneration: 4}]}`,
 			want:   progressing("Being deleted"),
 		},
-		"ReadyUnknown": {
-			reason: "Unknown is not ready.",
-			object: aComposite + `status: {conditions: [{type: Ready, status: Unknown}]}`,
-			want:   progressing(seeDatabase),
-		},
-		"VolumeClaimPending": {
-			reason: "A volume claim is judged by kstatus.",
-			object: "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nstatus: {phase: Pending}",
-			want:   progressing("PVC is not Bound. phase: Pending"),
-		},
-		"VolumeClaimBound": {
-			reason: "It is healthy once it is bound.",
-			object: "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nstatus: {phase: Bound}",
-			want:   healthy(),
-		},
-		"UnknownKind": {
-			reason: "A kind that nobody knows must say that it is ready.",
-			object: "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}",
-			want:   progressing("Not ready yet: see Widget w"),
-		},
+		"ReadyUnknown":       {reason: "Unknown is not ready.", object: aComposite + `status: {conditions: [{type: Ready, status: Unknown}]}`, want: progressing(seeDatabase)},
+		"VolumeClaimPending": {reason: "A volume claim is judged by kstatus.", object: "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nstatus: {phase: Pending}", want: progressing("PVC is not Bound. phase: Pending")},
+		"VolumeClaimBound":   {reason: "It is healthy once it is bound.", object: "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nstatus: {phase: Bound}", want: healthy()},
+		"UnknownKind":        {reason: "A kind that nobody knows must say that it is ready.", object: "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}", want: progressing("Not ready yet: see Widget w")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -149,23 +149,10 @@ func TestValidate(t *testing.T) {
 		claim  *unstructured.Unstructured
 		want   string
 	}{
-		"EcommercePlatform": {
-			reason: "The shop that people bring along is accepted as it stands.",
-			claim:  with(t, productionStore),
-		},
-		"DatabaseCluster": {
-			reason: "The database that people bring along is accepted as it stands.",
-			claim:  with(t, databaseCluster),
-		},
-		"WebApp": {
-			reason: "The web app that people bring along is accepted as it stands.",
-			claim:  with(t, webApp),
-		},
-		"UnknownField": {
-			reason: "A misspelt field is an error and not silently dropped.",
-			claim:  with(t, webApp, set("spec.replica", int64(2))),
-			want:   `WebApp "my-webapp" is invalid: unknown field "spec.replica"`,
-		},
+		"EcommercePlatform": {reason: "The shop that people bring along is accepted as it stands.", claim: with(t, productionStore)},
+		"DatabaseCluster":   {reason: "The database that people bring along is accepted as it stands.", claim: with(t, databaseCluster)},
+		"WebApp":            {reason: "The web app that people bring along is accepted as it stands.", claim: with(t, webApp)},
+		"UnknownField":      {reason: "A misspelt field is an error and not silently dropped.", claim: with(t, webApp, set("spec.replica", int64(2))), want: `WebApp "my-webapp" is invalid: unknown field "spec.replica"`},
 		"UnknownNestedField": {
 			reason: "The path of an unknown field names the list item that it is in.",
 			claim: with(t, webApp, set("spec.cronJobs", []any{map[string]any{
@@ -173,11 +160,7 @@ func TestValidate(t *testing.T) {
 			}})),
 			want: `WebApp "my-webapp" is invalid: unknown field "spec.cronJobs[0].timezone"`,
 		},
-		"UnknownMetadata": {
-			reason: "Metadata is checked as strictly as the spec.",
-			claim:  with(t, webApp, set("metadata.label", map[string]any{"a": "b"})),
-			want:   `WebApp "my-webapp" is invalid: unknown field "metadata.label"`,
-		},
+		"UnknownMetadata": {reason: "Metadata is checked as strictly as the spec.", claim: with(t, webApp, set("metadata.label", map[string]any{"a": "b"})), want: `WebApp "my-webapp" is invalid: unknown field "metadata.label"`},
 		"WrongEnum": {
 			reason: "A wrong environment is answered with those there are.",
 			claim:  with(t, productionStore, set("spec.environment", "prod")),
@@ -185,11 +168,7 @@ func TestValidate(t *testing.T) {
   spec.environment: Unsupported value: "prod": supported values: "development", "staging", "production"
   some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
 		},
-		"NoReplicas": {
-			reason: "A tier has at least one pod.",
-			claim:  with(t, webApp, set("spec.replicas", int64(0))),
-			want:   `WebApp "my-webapp" is invalid: spec.replicas: Invalid value: 0: should be greater than or equal to 1`,
-		},
+		"NoReplicas": {reason: "A tier has at least one pod.", claim: with(t, webApp, set("spec.replicas", int64(0))), want: `WebApp "my-webapp" is invalid: spec.replicas: Invalid value: 0: should be greater than or equal to 1`},
 		"NoFrontendReplicas": {
 			reason: "A tier of a shop has at least one pod.",
 			claim:  with(t, productionStore, set("spec.frontend.replicas", int64(0))),
@@ -205,10 +184,7 @@ func TestValidate(t *testing.T) {
 			claim:  with(t, productionStore, set("spec.backend.replicas", int64(11))),
 			want:   `EcommercePlatform "production-store" is invalid: spec: backend.replicas may be at most 10 in production`,
 		},
-		"ManyReplicasInStaging": {
-			reason: "The cap is production's only.",
-			claim:  with(t, productionStore, set("spec.environment", "staging"), set("spec.frontend.replicas", int64(11))),
-		},
+		"ManyReplicasInStaging": {reason: "The cap is production's only.", claim: with(t, productionStore, set("spec.environment", "staging"), set("spec.frontend.replicas", int64(11)))},
 		"AutoscalingAboveTheCap": {
 			reason: "Autoscaling is no way round the cap of production.",
 			claim:  with(t, productionStore, set("spec.backend.autoscaling", map[string]any{"maxReplicas": int64(11)})),
@@ -219,10 +195,7 @@ func TestValidate(t *testing.T) {
 			claim:  with(t, webApp, set("spec.replicas", int64(11))),
 			want:   `WebApp "my-webapp" is invalid: spec: replicas may be at most 10 (more only where environment says development or staging)`,
 		},
-		"ManyWebAppReplicasInStaging": {
-			reason: "A web app that says so may have more.",
-			claim:  with(t, webApp, set("spec.replicas", int64(11)), set("spec.environment", "staging")),
-		},
+		"ManyWebAppReplicasInStaging": {reason: "A web app that says so may have more.", claim: with(t, webApp, set("spec.replicas", int64(11)), set("spec.environment", "staging"))},
 		"BadQuantity": {
 			reason: "What is no quantity is refused, with the value.",
 			claim:  with(t, databaseCluster, set("spec.storageSize", "20 GB")),
@@ -253,10 +226,7 @@ func TestValidate(t *testing.T) {
 			claim:  with(t, webApp, set("spec.cronJobs", append(cron("sweep", "@daily"), cron("sweep", "@hourly")...))),
 			want:   `WebApp "my-webapp" is invalid: spec.cronJobs[1]: Duplicate value: {"name":"sweep"}`,
 		},
-		"LongestEcommercePlatformName": {
-			reason: "31 characters fit.",
-			claim:  with(t, productionStore, set("metadata.name", strings.Repeat("a", 31))),
-		},
+		"LongestEcommercePlatformName": {reason: "31 characters fit.", claim: with(t, productionStore, set("metadata.name", strings.Repeat("a", 31)))},
 		"EcommercePlatformNameTooLong": {
 			reason: "The names made from a shop's name must fit.",
 			claim:  with(t, productionStore, set("metadata.name", strings.Repeat("a", 32))),
@@ -311,16 +281,8 @@ func TestValidate(t *testing.T) {
 			claim:  with(t, webApp, set("spec.autoscaling", map[string]any{"minReplicas": int64(4), "maxReplicas": int64(3)})),
 			want:   `WebApp "my-webapp" is invalid: spec.autoscaling: autoscaling.minReplicas must not be more than autoscaling.maxReplicas`,
 		},
-		"NoServers": {
-			reason: "A database has at least one server.",
-			claim:  with(t, databaseCluster, set("spec.size", int64(0))),
-			want:   `DatabaseCluster "my-db" is invalid: spec.size: Invalid value: 0: should be greater than or equal to 1`,
-		},
-		"TooManyServers": {
-			reason: "A database has at most ten servers.",
-			claim:  with(t, databaseCluster, set("spec.size", int64(11))),
-			want:   `DatabaseCluster "my-db" is invalid: spec.size: Invalid value: 11: should be less than or equal to 10`,
-		},
+		"NoServers":      {reason: "A database has at least one server.", claim: with(t, databaseCluster, set("spec.size", int64(0))), want: `DatabaseCluster "my-db" is invalid: spec.size: Invalid value: 0: should be greater than or equal to 1`},
+		"TooManyServers": {reason: "A database has at most ten servers.", claim: with(t, databaseCluster, set("spec.size", int64(11))), want: `DatabaseCluster "my-db" is invalid: spec.size: Invalid value: 11: should be less than or equal to 10`},
 		"NoImage": {
 			reason: "A web app cannot do without an image.",
 			claim:  with(t, webApp, remove("spec.image")),
@@ -367,21 +329,13 @@ func TestValidate(t *testing.T) {
 			claim:  with(t, databaseCluster, set("spec.tls", map[string]any{"secretName": ""})),
 			want:   `DatabaseCluster "my-db" is invalid: spec.tls.secretName: Invalid value: "": should be at least 1 chars long`,
 		},
-		"UnknownTLSField": {
-			reason: "What nobody reads is refused.",
-			claim:  with(t, databaseCluster, set("spec.tls", map[string]any{"secret": "certs"})),
-			want:   `DatabaseCluster "my-db" is invalid: unknown field "spec.tls.secret"`,
-		},
+		"UnknownTLSField": {reason: "What nobody reads is refused.", claim: with(t, databaseCluster, set("spec.tls", map[string]any{"secret": "certs"})), want: `DatabaseCluster "my-db" is invalid: unknown field "spec.tls.secret"`},
 		"UserWithHyphen": {
 			reason: "A user's name needs no quotes in SQL.",
 			claim:  with(t, databaseCluster, set("spec.users", []any{map[string]any{"name": "order-writer"}})),
 			want:   `DatabaseCluster "my-db" is invalid: spec.users[0].name: Invalid value: "order-writer": should match '^[a-z_][a-z0-9_]*$'`,
 		},
-		"UserTwice": {
-			reason: "One name is one user.",
-			claim:  with(t, databaseCluster, set("spec.users", []any{map[string]any{"name": "a"}, map[string]any{"name": "a"}})),
-			want:   `DatabaseCluster "my-db" is invalid: spec.users[1]: Duplicate value: {"name":"a"}`,
-		},
+		"UserTwice": {reason: "One name is one user.", claim: with(t, databaseCluster, set("spec.users", []any{map[string]any{"name": "a"}, map[string]any{"name": "a"}})), want: `DatabaseCluster "my-db" is invalid: spec.users[1]: Duplicate value: {"name":"a"}`},
 		"DatabaseTwice": {
 			reason: "One name is one database.",
 			claim:  with(t, databaseCluster, set("spec.databases", []any{map[string]any{"name": "a"}, map[string]any{"name": "a"}})),
@@ -392,10 +346,7 @@ func TestValidate(t *testing.T) {
 			claim:  with(t, databaseCluster, set("spec.databases", []any{map[string]any{"name": "a", "extensions": []any{`x"; DROP`}}})),
 			want:   `DatabaseCluster "my-db" is invalid: spec.databases[0].extensions[0]: Invalid value: "x\"; DROP": should match '^[a-z][a-z0-9_-]*$'`,
 		},
-		"ProtectedShop": {
-			reason: "A shop may be protected, in whichever environment.",
-			claim:  with(t, productionStore, set("spec.deletionProtection", false)),
-		},
+		"ProtectedShop": {reason: "A shop may be protected, in whichever environment.", claim: with(t, productionStore, set("spec.deletionProtection", false))},
 		"ShopWithADatabaseOfItsOwnMind": {
 			reason: "What a DatabaseCluster offers, a shop's database does too.",
 			claim: with(t, productionStore, set("spec.database.parameters", map[string]any{"work_mem": "16MB"}), set("spec.database.synchronous", false), set("spec.database.users", []any{map[string]any{"name": "reader"}}),
@@ -413,16 +364,8 @@ func TestValidate(t *testing.T) {
 			claim:  with(t, productionStore, set("spec.backend.workers", []any{map[string]any{"name": "mail", "replicas": int64(11)}})),
 			want:   `EcommercePlatform "production-store" is invalid: spec: backend.workers: replicas and autoscaling.maxReplicas may be at most 10 in production`,
 		},
-		"MigrationOfNothing": {
-			reason: "A migration that runs the image as it is would never end.",
-			claim:  with(t, webApp, set("spec.migration", map[string]any{})),
-			want:   `WebApp "my-webapp" is invalid: spec.migration: migration needs a command or args`,
-		},
-		"MigrationOfAnEmptyList": {
-			reason: "An empty list is no command either.",
-			claim:  with(t, webApp, set("spec.migration", map[string]any{"args": []any{}})),
-			want:   `WebApp "my-webapp" is invalid: spec.migration: migration needs a command or args`,
-		},
+		"MigrationOfNothing":     {reason: "A migration that runs the image as it is would never end.", claim: with(t, webApp, set("spec.migration", map[string]any{})), want: `WebApp "my-webapp" is invalid: spec.migration: migration needs a command or args`},
+		"MigrationOfAnEmptyList": {reason: "An empty list is no command either.", claim: with(t, webApp, set("spec.migration", map[string]any{"args": []any{}})), want: `WebApp "my-webapp" is invalid: spec.migration: migration needs a command or args`},
 		"EmptyBucket": {
 			reason: "An empty name is no bucket.",
 			claim:  with(t, databaseCluster, set("spec.backup", map[string]any{"destination": map[string]any{"type": "s3", "bucket": ""}})),
@@ -433,10 +376,7 @@ func TestValidate(t *testing.T) {
 			claim:  with(t, productionStore, set("spec.backend.migration", map[string]any{})),
 			want:   `EcommercePlatform "production-store" is invalid: spec.backend.migration: migration needs a command or args`,
 		},
-		"EveryWebAppField": {
-			reason: "A web app that says all there is to say.",
-			claim:  everyField(t),
-		},
+		"EveryWebAppField": {reason: "A web app that says all there is to say.", claim: everyField(t)},
 		"VolumeOfTwoSources": {
 			reason: "A folder comes from one place.",
 			claim:  with(t, webApp, set("spec.volumes", volume("/data", "emptyDir", "persistentVolumeClaim"))),
@@ -511,10 +451,7 @@ func TestValidate(t *testing.T) {
 			claim:  with(t, webApp, set("spec.workers", []any{map[string]any{"name": "w", "replicas": int64(11)}})),
 			want:   `WebApp "my-webapp" is invalid: spec: workers: replicas and autoscaling.maxReplicas may be at most 10 (more only where environment says development or staging)`,
 		},
-		"ManyWorkersInStaging": {
-			reason: "More are fine where there are no customers.",
-			claim:  with(t, webApp, set("spec.environment", "staging"), set("spec.workers", []any{map[string]any{"name": "w", "replicas": int64(11)}})),
-		},
+		"ManyWorkersInStaging": {reason: "More are fine where there are no customers.", claim: with(t, webApp, set("spec.environment", "staging"), set("spec.workers", []any{map[string]any{"name": "w", "replicas": int64(11)}}))},
 		"WorkerNameTooLong": {
 			reason: "A worker's name fits behind the longest claim's.",
 			claim:  with(t, webApp, set("spec.workers", []any{map[string]any{"name": strings.Repeat("w", 16)}})),
@@ -529,10 +466,7 @@ func TestValidate(t *testing.T) {
   spec.cronJobs[0].concurrencyPolicy: Unsupported value: "Never": supported values: "Allow", "Forbid", "Replace"
   some validation rules were not checked because the object was invalid; correct the existing errors to complete validation`,
 		},
-		"LongestCronJobName": {
-			reason: "Claim and job together may have 46 characters.",
-			claim:  with(t, webApp, set("metadata.name", strings.Repeat("a", 40)), set("spec.cronJobs", cron("nights", "@daily"))),
-		},
+		"LongestCronJobName": {reason: "Claim and job together may have 46 characters.", claim: with(t, webApp, set("metadata.name", strings.Repeat("a", 40)), set("spec.cronJobs", cron("nights", "@daily")))},
 		"CronJobNameTooLong": {
 			reason: "Each name fits, but not the two together.",
 			claim:  with(t, webApp, set("metadata.name", strings.Repeat("a", 40)), set("spec.cronJobs", cron("nightly", "@daily"))),

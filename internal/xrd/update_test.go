@@ -30,21 +30,9 @@ func TestValidateUpdate(t *testing.T) {
 		claim  *unstructured.Unstructured
 		want   string
 	}{
-		"Same": {
-			reason: "What does not change is let pass.",
-			old:    with(t, productionStore),
-			claim:  with(t, productionStore),
-		},
-		"Grow": {
-			reason: "Storage may grow.",
-			old:    with(t, databaseCluster),
-			claim:  with(t, databaseCluster, set("spec.storageSize", "21Gi")),
-		},
-		"SameInAnotherUnit": {
-			reason: "The same size in another unit is no shrinking.",
-			old:    with(t, databaseCluster),
-			claim:  with(t, databaseCluster, set("spec.storageSize", "20480Mi")),
-		},
+		"Same":              {reason: "What does not change is let pass.", old: with(t, productionStore), claim: with(t, productionStore)},
+		"Grow":              {reason: "Storage may grow.", old: with(t, databaseCluster), claim: with(t, databaseCluster, set("spec.storageSize", "21Gi"))},
+		"SameInAnotherUnit": {reason: "The same size in another unit is no shrinking.", old: with(t, databaseCluster), claim: with(t, databaseCluster, set("spec.storageSize", "20480Mi"))},
 		"Shrink": {
 			reason: "Storage may not shrink, and the answer says from what to what.",
 			old:    with(t, databaseCluster),
@@ -75,22 +63,14 @@ func TestValidateUpdate(t *testing.T) {
 			claim:  with(t, productionStore, remove("spec.database")),
 			want:   `EcommercePlatform "production-store" is invalid: spec.database: database.storage may not be removed once it is set, since volumes may not shrink`,
 		},
-		"SetStorageSize": {
-			reason: "A size may be set where the default was used; the function knows what is there.",
-			old:    with(t, databaseCluster, remove("spec.storageSize")),
-			claim:  with(t, databaseCluster),
-		},
+		"SetStorageSize": {reason: "A size may be set where the default was used; the function knows what is there.", old: with(t, databaseCluster, remove("spec.storageSize")), claim: with(t, databaseCluster)},
 		"ChangeEngine": {
 			reason: "The data of one engine is nothing to the other.",
 			old:    with(t, databaseCluster),
 			claim:  with(t, databaseCluster, set("spec.engine", "mysql")),
 			want:   `DatabaseCluster "my-db" is invalid: spec.engine: Invalid value: "mysql": engine is immutable: claim a new DatabaseCluster and move the data`,
 		},
-		"SetTheDefaultEngine": {
-			reason: "To write the default down is no change.",
-			old:    with(t, databaseCluster),
-			claim:  with(t, databaseCluster, set("spec.engine", "postgresql")),
-		},
+		"SetTheDefaultEngine": {reason: "To write the default down is no change.", old: with(t, databaseCluster), claim: with(t, databaseCluster, set("spec.engine", "postgresql"))},
 		"ChangeTypeOfAShop": {
 			reason: "The same holds for a shop.",
 			old:    with(t, productionStore),

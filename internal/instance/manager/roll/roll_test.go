@@ -53,21 +53,12 @@ func TestNext(t *testing.T) {
 		in     Cluster
 		want   Step
 	}{
-		"Well":       {reason: "There is nothing to do", in: cluster()},
-		"Hibernated": {reason: "All are about to go anyway", in: cluster(outdated(0, 1, 2), func(c *Cluster) { c.Hibernated = true })},
-		"NotOurs":    {reason: "The StatefulSet's controller replaces pods, or it is not known which are outdated", in: cluster(outdated(0, 1, 2), func(c *Cluster) { c.Replace = false })},
-		"LastFirst": {
-			reason: "The standby with the highest ordinal is first", in: cluster(outdated(0, 1, 2)),
-			want: Step{Verb: Replace, Pod: "db-2", Words: "Replacing db-2"},
-		},
-		"NextStandby": {
-			reason: "Then the next", in: cluster(outdated(0, 1)),
-			want: Step{Verb: Replace, Pod: "db-1", Words: "Replacing db-1"},
-		},
-		"PrimaryLast": {
-			reason: "The primary is last", in: cluster(outdated(0)),
-			want: Step{Verb: Replace, Pod: "db-0", Words: "Replacing db-0"},
-		},
+		"Well":        {reason: "There is nothing to do", in: cluster()},
+		"Hibernated":  {reason: "All are about to go anyway", in: cluster(outdated(0, 1, 2), func(c *Cluster) { c.Hibernated = true })},
+		"NotOurs":     {reason: "The StatefulSet's controller replaces pods, or it is not known which are outdated", in: cluster(outdated(0, 1, 2), func(c *Cluster) { c.Replace = false })},
+		"LastFirst":   {reason: "The standby with the highest ordinal is first", in: cluster(outdated(0, 1, 2)), want: Step{Verb: Replace, Pod: "db-2", Words: "Replacing db-2"}},
+		"NextStandby": {reason: "Then the next", in: cluster(outdated(0, 1)), want: Step{Verb: Replace, Pod: "db-1", Words: "Replacing db-1"}},
+		"PrimaryLast": {reason: "The primary is last", in: cluster(outdated(0)), want: Step{Verb: Replace, Pod: "db-0", Words: "Replacing db-0"}},
 		"PrimaryInTheMiddle": {
 			reason: "The primary is last whatever its ordinal",
 			in: cluster(outdated(0, 1), func(c *Cluster) {
@@ -106,16 +97,8 @@ func TestNext(t *testing.T) {
 			in:     cluster(outdated(0, 1, 2), server(0, unready), server(1, unready), server(2, unready)),
 			want:   Step{Verb: Replace, Pod: "db-2", Words: "Replacing db-2"},
 		},
-		"UnreadyPrimary": {
-			reason: "The same for the primary, once the others are well",
-			in:     cluster(outdated(0), server(0, unready)),
-			want:   Step{Verb: Replace, Pod: "db-0", Words: "Replacing db-0"},
-		},
-		"UnreadyPrimaryFirst": {
-			reason: "The primary is not taken for a broken standby",
-			in:     cluster(outdated(0, 1), server(0, unready), server(2, silent)),
-			want:   Step{Words: "Waiting for db-2 to stream"},
-		},
+		"UnreadyPrimary":      {reason: "The same for the primary, once the others are well", in: cluster(outdated(0), server(0, unready)), want: Step{Verb: Replace, Pod: "db-0", Words: "Replacing db-0"}},
+		"UnreadyPrimaryFirst": {reason: "The primary is not taken for a broken standby", in: cluster(outdated(0, 1), server(0, unready), server(2, silent)), want: Step{Words: "Waiting for db-2 to stream"}},
 		"HandOver": {
 			reason: "A primary that is about to go hands over to the synchronous standby",
 			in:     cluster(func(c *Cluster) { c.Primary, c.Size = "db-2", 2 }, server(0, func(s *Server) { s.Streaming = true }), server(2, func(s *Server) { s.Streaming = false })),
@@ -127,46 +110,24 @@ func TestNext(t *testing.T) {
 				server(0, func(s *Server) { s.Streaming, s.LagBytes = true, 8 }), server(1, func(s *Server) { s.LagBytes = 9 })),
 			want: Step{Verb: HandOver, Pod: "db-0", Words: "Handing over to db-0"},
 		},
-		"HandOverToNobody": {
-			reason: "Nobody can take over",
-			in:     cluster(func(c *Cluster) { c.Primary, c.Size = "db-2", 1 }),
-			want:   Step{Words: "Waiting for a standby that can take over from db-2"},
-		},
-		"Restart":        {reason: "Standbys restart first", in: cluster(restart(0, 1, 2)), want: Step{Verb: Restart, Pod: "db-2", Words: "Restarting db-2"}},
-		"RestartPrimary": {reason: "The primary restarts last", in: cluster(restart(0)), want: Step{Verb: Restart, Pod: "db-0", Words: "Restarting db-0"}},
-		"RestartAfterReplacing": {
-			reason: "What is replaced restarts with it", in: cluster(restart(0, 1, 2), outdated(0)),
-			want: Step{Verb: Replace, Pod: "db-0", Words: "Replacing db-0"},
-		},
+		"HandOverToNobody":      {reason: "Nobody can take over", in: cluster(func(c *Cluster) { c.Primary, c.Size = "db-2", 1 }), want: Step{Words: "Waiting for a standby that can take over from db-2"}},
+		"Restart":               {reason: "Standbys restart first", in: cluster(restart(0, 1, 2)), want: Step{Verb: Restart, Pod: "db-2", Words: "Restarting db-2"}},
+		"RestartPrimary":        {reason: "The primary restarts last", in: cluster(restart(0)), want: Step{Verb: Restart, Pod: "db-0", Words: "Restarting db-0"}},
+		"RestartAfterReplacing": {reason: "What is replaced restarts with it", in: cluster(restart(0, 1, 2), outdated(0)), want: Step{Verb: Replace, Pod: "db-0", Words: "Replacing db-0"}},
 		"StandbyWaitsForPrimary": {
 			reason: "A standby that still waits after its restart may wait for the primary's",
 			in:     cluster(restart(0, 2), server(2, func(s *Server) { s.Tried, s.Restarted = 1, 1 })),
 			want:   Step{Verb: Restart, Pod: "db-0", Words: "Restarting db-0"},
 		},
-		"StandbyAgain": {
-			reason: "It restarts again after the primary",
-			in:     cluster(restart(2), server(2, func(s *Server) { s.Tried, s.Restarted = 1, 1 })),
-			want:   Step{Verb: Restart, Pod: "db-2", Words: "Restarting db-2"},
-		},
-		"NotBack": {
-			reason: "A standby that does not come back ends it",
-			in:     cluster(restart(0, 1), server(2, silent)),
-			want:   Step{Words: "Waiting for db-2 to stream"},
-		},
-		"NeverRestarted": {
-			reason: "One that cannot be restarted ends it",
-			in:     cluster(restart(0, 1, 2), server(2, func(s *Server) { s.Tried = MaxRestarts })),
-			want:   Step{Stuck: "db-2"},
-		},
+		"StandbyAgain":   {reason: "It restarts again after the primary", in: cluster(restart(2), server(2, func(s *Server) { s.Tried, s.Restarted = 1, 1 })), want: Step{Verb: Restart, Pod: "db-2", Words: "Restarting db-2"}},
+		"NotBack":        {reason: "A standby that does not come back ends it", in: cluster(restart(0, 1), server(2, silent)), want: Step{Words: "Waiting for db-2 to stream"}},
+		"NeverRestarted": {reason: "One that cannot be restarted ends it", in: cluster(restart(0, 1, 2), server(2, func(s *Server) { s.Tried = MaxRestarts })), want: Step{Stuck: "db-2"}},
 		"StillWaits": {
 			reason: "One that was restarted often enough does not hold the others up",
 			in:     cluster(restart(0, 2), server(2, func(s *Server) { s.Tried, s.Restarted = MaxRestarts, MaxRestarts })),
 			want:   Step{Verb: Restart, Pod: "db-0", Words: "Restarting db-0", Stuck: "db-2"},
 		},
-		"Hold": {
-			reason: "A server would not start again",
-			in:     cluster(restart(0, 1, 2), func(c *Cluster) { c.Hold = true }),
-		},
+		"Hold": {reason: "A server would not start again", in: cluster(restart(0, 1, 2), func(c *Cluster) { c.Hold = true })},
 		"One": {
 			reason: "A cluster of one restarts at once",
 			in:     Cluster{Primary: "db-0", Size: 1, LagBytes: lagBytes, Servers: []Server{{Pod: "db-0", Exists: true, Ready: true, Restart: true}}},
