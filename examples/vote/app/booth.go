@@ -38,7 +38,7 @@ func NewBooth(p *Poll) *Booth { return &Booth{poll: p, now: time.Now, votes: map
 func (b *Booth) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", b.show)
-	mux.HandleFunc("GET /poll", b.tell)
+	mux.HandleFunc("GET /poll", b.showPoll)
 	mux.HandleFunc("POST /votes", b.take)
 	mux.HandleFunc("GET /healthz", b.health)
 	return mux
@@ -82,8 +82,8 @@ func (b *Booth) show(w http.ResponseWriter, _ *http.Request) {
 	_ = ballot.Execute(w, map[string]any{"Poll": b.poll, "Counts": counts, "Closed": b.poll.IsClosed(b.now())})
 }
 
-// tell writes the counts as JSON for programs.
-func (b *Booth) tell(w http.ResponseWriter, _ *http.Request) {
+// showPoll writes the counts as JSON for programs.
+func (b *Booth) showPoll(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"poll": b.poll.Name, "title": b.poll.Title, "counts": b.counts()})
 }
 

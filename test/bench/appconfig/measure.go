@@ -24,8 +24,8 @@ const (
 	mostLatency = time.Second
 )
 
-// tell prints a figure, marked as MISSED unless ok.
-func tell(what, figure string, ok bool) {
+// printFigure prints a figure, marked as MISSED unless ok.
+func printFigure(what, figure string, ok bool) {
 	verdict := ""
 	if !ok {
 		verdict = "  MISSED"
@@ -84,12 +84,12 @@ func (b *bench) one(ctx context.Context) error {
 	c := b.proxy.reset()
 	n := float64(b.cli.Workloads)
 	fmt.Printf("%d workloads of one AppConfig, one change:\n", b.cli.Workloads)
-	tell("until the first workload is changed", first.Sub(began).Round(time.Millisecond).String(), first.Sub(began) <= mostLatency)
-	tell("until the last one is, 20 at a time", last.Sub(began).Round(time.Millisecond).String(), true)
-	tell("writes to a workload", fmt.Sprintf("%.2f", float64(c.of("patch deployments", "put deployments"))/n), float64(c.of("patch deployments", "put deployments"))/n <= mostWrites)
-	tell("writes of all kinds, for each workload", fmt.Sprintf("%.2f", float64(c.writes()-c.of("post events", "patch events"))/n), float64(c.writes()-c.of("post events", "patch events"))/n <= mostWrites)
-	tell("lists over all namespaces", strconv.Itoa(c.of("list everywhere")), c.of("list everywhere") == 0)
-	tell("requests", c.String(), true)
+	printFigure("until the first workload is changed", first.Sub(began).Round(time.Millisecond).String(), first.Sub(began) <= mostLatency)
+	printFigure("until the last one is, 20 at a time", last.Sub(began).Round(time.Millisecond).String(), true)
+	printFigure("writes to a workload", fmt.Sprintf("%.2f", float64(c.of("patch deployments", "put deployments"))/n), float64(c.of("patch deployments", "put deployments"))/n <= mostWrites)
+	printFigure("writes of all kinds, for each workload", fmt.Sprintf("%.2f", float64(c.writes()-c.of("post events", "patch events"))/n), float64(c.writes()-c.of("post events", "patch events"))/n <= mostWrites)
+	printFigure("lists over all namespaces", strconv.Itoa(c.of("list everywhere")), c.of("list everywhere") == 0)
+	printFigure("requests", c.String(), true)
 	return nil
 }
 
@@ -126,14 +126,14 @@ func (b *bench) storm(ctx context.Context) error {
 	c := b.proxy.reset()
 	n := float64(b.cli.Workloads)
 	fmt.Printf("%d edits in ten seconds, %d workloads:\n", edits, b.cli.Workloads)
-	tell("writes to a workload", fmt.Sprintf("%.2f", float64(c.of("patch deployments", "put deployments"))/n), float64(c.of("patch deployments"))/n <= mostWrites)
-	tell("requests", c.String(), true)
+	printFigure("writes to a workload", fmt.Sprintf("%.2f", float64(c.of("patch deployments", "put deployments"))/n), float64(c.of("patch deployments"))/n <= mostWrites)
+	printFigure("requests", c.String(), true)
 	r, err := b.reload(ctx, ns, edits)
 	if err != nil {
 		return err
 	}
-	tell("Reloader's method: writes to a workload", fmt.Sprintf("%.2f", float64(r.of("put deployments"))/n), true)
-	tell("Reloader's method: requests", r.String(), true)
+	printFigure("Reloader's method: writes to a workload", fmt.Sprintf("%.2f", float64(r.of("put deployments"))/n), true)
+	printFigure("Reloader's method: requests", r.String(), true)
 	return nil
 }
 
@@ -161,7 +161,7 @@ func (b *bench) fleet(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%d AppConfigs, %d workloads:\n", b.cli.AppConfigs, b.cli.AppConfigs*b.cli.Each)
-	tell("made and all ready", time.Since(began).Round(time.Second).String(), true)
+	printFigure("made and all ready", time.Since(began).Round(time.Second).String(), true)
 	if err := pause(ctx, spacing); err != nil {
 		return err
 	}
@@ -207,10 +207,10 @@ func (b *bench) latency(ctx context.Context) error {
 	slices.Sort(all)
 	c := b.proxy.reset()
 	p99 := all[(len(all)*99-1)/100]
-	tell(fmt.Sprintf("edit to first workload, %d edits: p50", len(all)), all[len(all)/2].Round(time.Millisecond).String(), true)
-	tell("  p99", p99.Round(time.Millisecond).String(), p99 <= mostLatency)
-	tell("  most", all[len(all)-1].Round(time.Millisecond).String(), true)
-	tell("lists over all namespaces", strconv.Itoa(c.of("list everywhere")), c.of("list everywhere") == 0)
+	printFigure(fmt.Sprintf("edit to first workload, %d edits: p50", len(all)), all[len(all)/2].Round(time.Millisecond).String(), true)
+	printFigure("  p99", p99.Round(time.Millisecond).String(), p99 <= mostLatency)
+	printFigure("  most", all[len(all)-1].Round(time.Millisecond).String(), true)
+	printFigure("lists over all namespaces", strconv.Itoa(c.of("list everywhere")), c.of("list everywhere") == 0)
 	return nil
 }
 
@@ -231,7 +231,7 @@ func (b *bench) memory() error {
 			return fmt.Errorf("cannot read the provider's memory: %w", err)
 		}
 		label := map[string]string{"VmRSS": "memory of the provider, now", "VmHWM": "memory of the provider, at most"}[what]
-		tell(label, fmt.Sprintf("%.0f MiB", kib/1024), kib/1024 <= mostMemory)
+		printFigure(label, fmt.Sprintf("%.0f MiB", kib/1024), kib/1024 <= mostMemory)
 	}
 	return nil
 }
@@ -262,8 +262,8 @@ func (b *bench) restart(ctx context.Context) error {
 	}
 	c := b.proxy.reset()
 	fmt.Println("restart of the provider, with one edit that it has missed:")
-	tell("until the edit's first workload is changed", at.Sub(began).Round(time.Millisecond).String(), true)
-	tell("writes to workloads", fmt.Sprintf("%d, of %d that should change", c.of("patch deployments"), b.cli.Each), c.of("patch deployments") == b.cli.Each)
-	tell("requests", c.String(), true)
+	printFigure("until the edit's first workload is changed", at.Sub(began).Round(time.Millisecond).String(), true)
+	printFigure("writes to workloads", fmt.Sprintf("%d, of %d that should change", c.of("patch deployments"), b.cli.Each), c.of("patch deployments") == b.cli.Each)
+	printFigure("requests", c.String(), true)
 	return b.memory()
 }

@@ -148,14 +148,14 @@ func (b *bench) kwokFailed() error {
 	default:
 		return nil
 	}
-	if _, err := b.logs.Seek(-min(2048, tell(b.logs)), io.SeekEnd); err != nil {
+	if _, err := b.logs.Seek(-min(2048, offset(b.logs)), io.SeekEnd); err != nil {
 		return errors.New("kwok has ended")
 	}
 	words, _ := io.ReadAll(b.logs)
 	return fmt.Errorf("kwok has ended: %s", words)
 }
 
-func tell(f *os.File) int64 {
+func offset(f *os.File) int64 {
 	at, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return 0

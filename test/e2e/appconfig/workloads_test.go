@@ -29,7 +29,7 @@ func workloads() types.Feature {
 		Full("a CronJob is changed and starts no Job", g.startsNoJob).
 		Full("a StatefulSet whose pod is broken comes back", g.recovers).
 		Full("one target may not be changed and the others are", g.forbidden).
-		Full("a pod that crashes is told without its secrets", g.tellsNoSecret).
+		Full("a pod that crashes is told without its secrets", g.reportsNoSecret).
 		Full("targets are changed one after the other", g.inOrder).
 		Full("files of a ConfigMap and a Secret are one volume", g.mounts).
 		Full("a reader of the stable name is not rolled when it is adopted", g.adopts).
@@ -296,7 +296,7 @@ func (g *ground) recovers(ctx context.Context, n notes) error {
 // secretWord is a value that no status, event or log of Storeplane may contain.
 const secretWord = "hunter2-and-more"
 
-func (g *ground) tellsNoSecret(ctx context.Context, n notes) error {
+func (g *ground) reportsNoSecret(ctx context.Context, n notes) error {
 	const app = "crashes"
 	p := parameters(app, pets(), deployment(app))
 	// The deadline is so long that only the crash can end the rollout.

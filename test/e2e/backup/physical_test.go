@@ -67,8 +67,8 @@ func physical(s backupv1.StoreType) types.Feature {
 			Full("a restore that is killed twice holds every row ("+string(s)+")", d.beginsAgain).
 			Full("a restored cluster that is adopted keeps its data and archives ("+string(s)+")", d.isAdopted).
 			Full("a second restore under the same name archives ("+string(s)+")", d.restoresAgain).
-			Full("archiving that fails is told in minutes ("+string(s)+")", d.tellsArchiving).
-			Full("a restore beyond WAL that is missing fails and names it ("+string(s)+")", d.tellsHole).
+			Full("archiving that fails is told in minutes ("+string(s)+")", d.reportsArchiving).
+			Full("a restore beyond WAL that is missing fails and names it ("+string(s)+")", d.reportsHole).
 			Full("a repository that is emptied is backed up again by itself ("+string(s)+")", d.losesRepository).
 			Full("restored from the store alone, when claim and Backup are gone ("+string(s)+")", d.comesBack).
 			Full("an empty database of the same name does not hide the old one ("+string(s)+")", d.asksWhich)
@@ -440,8 +440,8 @@ func (d *timed) goesBackAfterFailover(ctx context.Context, n notes) error {
 	return d.back(ctx, "back-again", d.rows-2)
 }
 
-// tellsArchiving checks that archiving is reported as failed while the store is down.
-func (d *timed) tellsArchiving(ctx context.Context, n notes) error {
+// reportsArchiving checks that archiving is reported as failed while the store is down.
+func (d *timed) reportsArchiving(ctx context.Context, n notes) error {
 	if err := d.claimed(ctx); err != nil {
 		return err
 	}
@@ -483,9 +483,9 @@ func (d *timed) comesBack(ctx context.Context, n notes) error {
 	return d.filled(ctx, ledgerName+"-again", d.rows, map[string]any{"destination": d.place(), "name": ledgerName, "encryption": encryption()})
 }
 
-// tellsHole checks that a restore to the end fails if a segment of WAL is missing, instead of
+// reportsHole checks that a restore to the end fails if a segment of WAL is missing, instead of
 // ending there as if nothing came after it.
-func (d *timed) tellsHole(ctx context.Context, n notes) error {
+func (d *timed) reportsHole(ctx context.Context, n notes) error {
 	if err := d.written(ctx, n); err != nil {
 		return err
 	}
