@@ -63,7 +63,7 @@ func (i Injection) Into(annotations map[string]string, spec *corev1.PodSpec) Pla
 	var containers []any
 	for _, c := range spec.Containers {
 		if !slices.Contains(names, c.Name) {
-			p.Current = p.Current && len(i.strays(c, nil)) == 0
+			p.Current = p.Current && len(i.unwanted(c, nil)) == 0
 			continue
 		}
 		fields, current, refusal := i.container(c)
@@ -114,7 +114,7 @@ func (i Injection) container(c corev1.Container) (fields map[string]any, current
 	if len(env) > 0 {
 		fields["env"] = env
 	}
-	current = current && len(i.strays(c, wanted)) == 0
+	current = current && len(i.unwanted(c, wanted)) == 0
 
 	path := mountPath(i.Params)
 	for _, m := range c.VolumeMounts {
@@ -186,8 +186,8 @@ func (i Injection) refersToUs(e *corev1.EnvVar) string {
 	return name
 }
 
-// strays returns the variables of a container that come from a bundle and should not.
-func (i Injection) strays(c corev1.Container, wanted map[string]bool) []string {
+// unwanted returns the variables of a container that come from a bundle and should not.
+func (i Injection) unwanted(c corev1.Container, wanted map[string]bool) []string {
 	var out []string
 	for n := range c.Env {
 		if e := &c.Env[n]; !wanted[e.Name] && i.refersToUs(e) != "" {

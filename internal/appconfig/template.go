@@ -26,7 +26,7 @@ func expand(p *configv1.AppConfigParameters, namespace string, config, values ma
 		"Application": p.Application,
 		"Values":      values,
 	}
-	total, a := 0, &allowance{bytes: effort, until: time.Now().Add(patience)}
+	total, a := 0, &allowance{bytes: effort, until: time.Now().Add(renderTimeout)}
 	for _, k := range slices.Sorted(maps.Keys(config)) {
 		if !strings.Contains(config[k], "{{") {
 			continue
@@ -78,8 +78,8 @@ const (
 	// all.
 	effort = 4 << 20
 
-	// patience is the time that all templates of a configuration may take.
-	patience = 2 * time.Second
+	// renderTimeout is the time that all templates of a configuration may take.
+	renderTimeout = 2 * time.Second
 )
 
 var (

@@ -75,7 +75,7 @@ func TestRefused(t *testing.T) { //nolint:tparallel // the subtests share a serv
 		t.Run(name, func(t *testing.T) {
 			allow := func() {}
 			log := &watch{testLog: testLog{t}, text: begun, then: func() { allow = refuse(t, path) }}
-			rows, err := c.recoveredBy(recovery.Recovery{Log: log, Patience: 3 * time.Second})
+			rows, err := c.recoveredBy(recovery.Recovery{Log: log, RetryFor: 3 * time.Second})
 			failure := &pgbackrest.Error{}
 			if !errors.As(err, &failure) || pgbackrest.ReasonOf(err) != backup.StoreDenied {
 				t.Errorf("recovered to the end while the store refuses: got %v, %v, want %s", rows, err, backup.StoreDenied)
@@ -184,7 +184,7 @@ func TestVerifyRefused(t *testing.T) { //nolint:tparallel // the subtests share 
 	}
 
 	j := c.verifier(&watch{testLog: testLog{t}, text: begun, then: func() { refuse(t, filepath.Dir(all[0])) }})
-	j.patience = 3 * time.Second
+	j.retryFor = 3 * time.Second
 	if err := j.tryOut(t.Context(), sets[0]); reasonOf(err) != backup.StoreDenied {
 		t.Errorf("try the backup out: got %s, %v, want %s", reasonOf(err), err, backup.StoreDenied)
 	}

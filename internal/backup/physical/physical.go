@@ -48,9 +48,9 @@ type job struct {
 	now    func() time.Time
 	report *backup.Report
 
-	// patience is how long errors of the archive are retried, or 0 for the default of package
+	// retryFor is how long errors of the archive are retried, or 0 for the default of package
 	// recovery.
-	patience time.Duration
+	retryFor time.Duration
 }
 
 func fail(reason backup.Reason, err error) error { return &backup.Error{Reason: reason, Err: err} }

@@ -104,7 +104,7 @@ func (j *job) whole(ctx context.Context, sets []pgbackrest.Set, set pgbackrest.S
 // tryOut restores a set for the container beside this one, which starts it, and reads all of it.
 func (j *job) tryOut(ctx context.Context, set pgbackrest.Set) error {
 	r := recovery.Recovery{
-		Tool: j.tool, Set: set, Immediate: true, DataDir: j.places.data(), WorkDir: filepath.Join(j.places.tmp, "verify"), Processes: processes, Patience: j.patience,
+		Tool: j.tool, Set: set, Immediate: true, DataDir: j.places.data(), WorkDir: filepath.Join(j.places.tmp, "verify"), Processes: processes, RetryFor: j.retryFor,
 	}
 	stop, err := r.Offer(ctx, j.places.archiveSocket())
 	if err != nil {

@@ -34,10 +34,10 @@ type Program struct {
 	// Now returns the time.
 	Now func() time.Time
 
-	// Patience is how long a database that no connection reaches is retried: the network may
+	// RetryFor is how long a database that no connection reaches is retried: the network may
 	// learn of a new pod only some time after it has started, and network policies admit it no
 	// sooner.
-	Patience time.Duration
+	RetryFor time.Duration
 
 	// ObjectSize, Beat and LockBeat override the defaults of their packages, unless 0.
 	ObjectSize     int64
@@ -49,7 +49,7 @@ func New(log io.Writer) *Program {
 	return &Program{
 		Source: backup.SourceDir, Store: backup.StoreDir, Key: backup.KeyFile, Volume: backup.VolumeDir,
 		Scratch: backup.ScratchDir, Socket: backup.SocketDir, Archive: backup.ArchiveDir, Report: backup.TerminationLog, Log: log, Now: time.Now,
-		Patience: 20 * time.Second,
+		RetryFor: 20 * time.Second,
 	}
 }
 
@@ -239,7 +239,7 @@ func (j *job) connect(ctx context.Context) error {
 // name of its host is unknown, but no longer than Patience. It returns no error, since the next
 // request fails with it.
 func (j *job) reach(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, j.Patience)
+	ctx, cancel := context.WithTimeout(ctx, j.RetryFor)
 	defer cancel()
 	for ctx.Err() == nil {
 		_, err := j.server.Version(ctx)

@@ -113,7 +113,7 @@ func TestSourceLate(t *testing.T) {
 			u.Host = closedAddress(t)
 			write(t, f.Source, map[string]string{"uri": u.String()})
 
-			f.Patience = time.Minute
+			f.RetryFor = time.Minute
 			time.AfterFunc(time.Second, func() { forward(t, u.Host, server) })
 			f.succeed(backup.Check)
 		})
@@ -133,10 +133,10 @@ func TestSourceNoSuchHost(t *testing.T) {
 			u.Host = "shop..example:" + u.Port()
 			write(t, f.Source, map[string]string{"uri": u.String()})
 
-			f.Patience = time.Minute
+			f.RetryFor = time.Minute
 			began := time.Now()
 			f.fail(backup.Check, backup.SourceUnreachable)
-			if took := time.Since(began); took >= f.Patience {
+			if took := time.Since(began); took >= f.RetryFor {
 				t.Errorf("it took %s to say so", took)
 			}
 		})

@@ -95,13 +95,13 @@ func (v *view) unchecked() *refusal {
 	return &refusal{reason: backupv1.ReasonChecking, message: "Waiting for the first contact with the database and the store"}
 }
 
-// patience is how late a pod may start, or the first scheduled backup be, before it is reported.
-const patience = 2 * time.Minute
+// startGrace is how late a pod may start, or the first scheduled backup be, before it is reported.
+const startGrace = 2 * time.Minute
 
 // stuck refuses if a pod does not start.
 func (v *view) stuck() *refusal {
 	for _, r := range v.Runs {
-		if r.Ended || r.PodFailure == "" || v.Now.Sub(r.Created) < patience {
+		if r.Ended || r.PodFailure == "" || v.Now.Sub(r.Created) < startGrace {
 			continue
 		}
 		return &refusal{reason: backupv1.ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.PodFailure}
@@ -121,7 +121,7 @@ func (v *view) none() *refusal {
 		return nil
 	}
 	for _, s := range v.schedules {
-		if due := s.next(v.Backup.CreationTimestamp.Time); !s.suspended && !due.IsZero() && v.Now.Sub(due) > patience {
+		if due := s.next(v.Backup.CreationTimestamp.Time); !s.suspended && !due.IsZero() && v.Now.Sub(due) > startGrace {
 			return &refusal{reason: backupv1.ReasonNoBackup, message: "There is no backup, and the first one was due"}
 		}
 	}

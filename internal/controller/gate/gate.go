@@ -38,9 +38,9 @@ func (g *Gate) Register(callback func(), kinds ...schema.GroupVersionKind) {
 	}, kinds...)
 }
 
-// patience returns the pauses between two lookups. They grow to 5 seconds, since a kind that is not
+// backoff returns the pauses between two lookups. They grow to 5 seconds, since a kind that is not
 // served after seconds was most likely deleted again.
-func patience() wait.DelayFunc {
+func backoff() wait.DelayFunc {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Cap: 5 * time.Second, Steps: 20}.DelayFunc()
 }
 
@@ -48,7 +48,7 @@ func patience() wait.DelayFunc {
 // done, which is an error. A lookup that fails is retried.
 func (g *Gate) await(kinds []schema.GroupVersionKind) error {
 	said := ""
-	return patience().Until(g.ctx, true, true, func(context.Context) (bool, error) {
+	return backoff().Until(g.ctx, true, true, func(context.Context) (bool, error) {
 		why := g.missing(kinds)
 		if why != "" && why != said {
 			g.log.Debug("A controller waits", "reason", why)

@@ -50,19 +50,19 @@ func (m *Manager) lead(members *patroni.Cluster) {
 		}
 	}
 	m.led.Store(l)
-	m.keepInTouch(l.others)
+	m.keepConnected(l.others)
 }
 
-// keepInTouch keeps connections to the servers that are asked to release the lock. Once a
+// keepConnected keeps connections to the servers that are asked to release the lock. Once a
 // pod's object is removed, no NetworkPolicy selects the pod any more, and the network admits
 // no new connection from its address. An existing connection continues.
-func (m *Manager) keepInTouch(hosts []string) {
+func (m *Manager) keepConnected(hosts []string) {
 	for _, host := range hosts {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), askWithin)
 			defer cancel()
 			// A server that does not answer now is tried again after the cluster is read next.
-			_ = m.sibling(host).Knock(ctx)
+			_ = m.sibling(host).Connect(ctx)
 		}()
 	}
 }

@@ -246,7 +246,7 @@ func TestLeaveCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The server reports the connection as idle before the client does.
-	eventually(t, "The connection is kept.", func() bool { return m.sibling("192.0.2.2").Knock(t.Context()) == nil })
+	eventually(t, "The connection is kept.", func() bool { return m.sibling("192.0.2.2").Connect(t.Context()) == nil })
 	m.end()
 	if holder := a.annotations("configmaps/" + setName + "-leader")[leaderAnnotation]; holder != nil {
 		t.Errorf("end(): the lock is held by %v", holder)

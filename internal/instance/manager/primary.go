@@ -49,7 +49,7 @@ type primary struct {
 	promoted   bool
 	archiving  *archiving
 	repository repositoryVolume
-	strays     strays
+	detached   detached
 }
 
 // runPrimary runs the loop until the context ends.

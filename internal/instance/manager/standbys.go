@@ -16,16 +16,16 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
-// strayFor is how long a running standby may not follow before the primary checks whether it
+// detachedFor is how long a running standby may not follow before the primary checks whether it
 // ever can: ordinary causes have passed by then.
-const strayFor = 30 * time.Second
+const detachedFor = 30 * time.Second
 
 // againAfter is how long a standby is left alone after it was reinitialized: it copies the
 // primary.
 const againAfter = 10 * time.Minute
 
-// strays are standbys that run and do not follow.
-type strays struct {
+// detached are standbys that run and do not follow.
+type detached struct {
 	since, copied map[string]time.Time
 
 	// reached is how far each had replayed the WAL when it was last checked.
@@ -45,7 +45,7 @@ const stillFor = time.Minute
 
 // moves reports whether a standby has replayed something within stillFor: it has WAL of its
 // own, and requests what it lacks when that ends.
-func (s *strays) moves(pod string, position int64, now time.Time) bool {
+func (s *detached) moves(pod string, position int64, now time.Time) bool {
 	before, known := s.reached[pod]
 	if known && before.position == position {
 		return now.Sub(before.at) < stillFor
@@ -67,7 +67,7 @@ const replayFor = 5 * time.Minute
 // primary's, which PostgreSQL finds invalid each second. A standby whose replay is paused is
 // left alone: it may have all that is left from before a mistake. A standby that has received
 // more than it has replayed requests nothing from before the end of what it has received.
-func (s *strays) obstacle(pod string, at *patroni.Position, wal *serverLog, now time.Time) string {
+func (s *detached) obstacle(pod string, at *patroni.Position, wal *serverLog, now time.Time) string {
 	if s.moves(pod, at.Xlog.Replayed, now) || at.Xlog.Paused {
 		return ""
 	}
@@ -84,7 +84,7 @@ func (s *strays) obstacle(pod string, at *patroni.Position, wal *serverLog, now 
 func position(at int64) string { return fmt.Sprintf("%X/%08X", at>>32, at&(1<<32-1)) }
 
 // due returns the strays that have not followed for strayFor.
-func (s *strays) due(v *view, now time.Time) []*corev1.Pod {
+func (s *detached) due(v *view, now time.Time) []*corev1.Pod {
 	since, copied := map[string]time.Time{}, map[string]time.Time{}
 	var out []*corev1.Pod
 	for _, server := range v.cluster.Servers {
@@ -101,7 +101,7 @@ func (s *strays) due(v *view, now time.Time) []*corev1.Pod {
 			copied[server.Pod] = last
 			continue
 		}
-		if now.Sub(began) >= strayFor {
+		if now.Sub(began) >= detachedFor {
 			out = append(out, pod)
 		}
 	}
@@ -112,7 +112,7 @@ func (s *strays) due(v *view, now time.Time) []*corev1.Pod {
 // reinitialize reinitializes the standbys that can never follow again, for example one whose
 // retained volume is too old. They copy the primary.
 func (p *primary) reinitialize(ctx context.Context, v *view) {
-	for _, pod := range p.strays.due(v, time.Now()) {
+	for _, pod := range p.detached.due(v, time.Now()) {
 		client := p.remote(patroniOf(pod))
 		at, err := client.Position(ctx)
 		if err != nil || at.Role != patroni.RoleReplica || at.State != patroni.StateRunning {
@@ -123,12 +123,12 @@ func (p *primary) reinitialize(ctx context.Context, v *view) {
 		if !p.note("look at the WAL", err) {
 			return
 		}
-		obstacle := p.strays.obstacle(pod.Name, at, wal, time.Now())
+		obstacle := p.detached.obstacle(pod.Name, at, wal, time.Now())
 		if obstacle == "" {
 			continue
 		}
 		if p.note("have "+pod.Name+" copy the primary", client.Reinitialize(ctx)) {
-			p.strays.copied[pod.Name] = time.Now()
+			p.detached.copied[pod.Name] = time.Now()
 			p.event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, fmt.Sprintf("%s copies the primary anew: it cannot follow, %s", pod.Name, obstacle))
 		}
 	}

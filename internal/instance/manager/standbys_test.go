@@ -88,7 +88,7 @@ func TestReadLog(t *testing.T) {
 }
 
 func TestStraysMoves(t *testing.T) {
-	s, now := strays{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s, now := detached{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, step := range []struct {
 		reason  string
 		after   time.Duration
@@ -132,7 +132,7 @@ func TestStraysObstacle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := &patroni.Position{Status: patroni.Status{Timeline: 1}}
 			at.Xlog.Received, at.Xlog.Replayed, at.Xlog.Paused = tc.received, tc.replayed, tc.paused
-			s := strays{reached: map[string]reached{"a": {position: tc.replayed, at: now.Add(-tc.since)}}}
+			s := detached{reached: map[string]reached{"a": {position: tc.replayed, at: now.Add(-tc.since)}}}
 			if got := s.obstacle("a", at, wal, now); got != tc.want {
 				t.Errorf("%s\nobstacle(...): want %q, got %q", tc.reason, tc.want, got)
 			}
@@ -153,7 +153,7 @@ func TestStraysDue(t *testing.T) {
 		}
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := strays{}
+	s := detached{}
 	steps := []struct {
 		reason    string
 		after     time.Duration
@@ -161,11 +161,11 @@ func TestStraysDue(t *testing.T) {
 		want      []string
 	}{
 		{reason: "One that has just stopped to follow will be back."},
-		{reason: "It is not yet due.", after: strayFor - time.Second},
+		{reason: "It is not yet due.", after: detachedFor - time.Second},
 		{reason: "Now it is, and neither the primary nor a pod that is not there.", after: time.Second, want: []string{"b"}},
 		{reason: "It follows.", after: time.Second, streaming: true},
-		{reason: "It strays again, and the clock starts anew.", after: strayFor},
-		{reason: "It is due.", after: strayFor, want: []string{"b"}},
+		{reason: "It strays again, and the clock starts anew.", after: detachedFor},
+		{reason: "It is due.", after: detachedFor, want: []string{"b"}},
 	}
 	for _, step := range steps {
 		now = now.Add(step.after)

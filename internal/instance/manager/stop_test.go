@@ -278,11 +278,11 @@ func TestStop(t *testing.T) {
 			own := httptest.NewServer(m.handler())
 			defer own.Close()
 			if tc.cut {
-				if err := m.sibling("").Knock(t.Context()); err != nil {
+				if err := m.sibling("").Connect(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				_ = beside.Listener.Close()
-				eventually(t, "The connection is kept.", func() bool { return m.sibling("").Knock(t.Context()) == nil })
+				eventually(t, "The connection is kept.", func() bool { return m.sibling("").Connect(t.Context()) == nil })
 			}
 			start := time.Now()
 			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.access()), server: s, begin: func() error { return nil }, manager: patroni.At(own.URL, c.access())}

@@ -34,8 +34,8 @@ const (
 // codeMissing is pgBackRest's exit code when a file is not in the archive.
 const codeMissing = 1
 
-// Patience is how long an error of the archive is retried before the recovery fails.
-const Patience = 10 * time.Minute
+// RetryFor is how long an error of the archive is retried before the recovery fails.
+const RetryFor = 10 * time.Minute
 
 // firstPause is the pause after the first attempt, and mostPause the longest one.
 const (
@@ -63,7 +63,7 @@ type fetcher struct {
 	ConfigFile string
 	Stanza     string
 	DataDir    string
-	Patience   time.Duration
+	RetryFor   time.Duration
 
 	// Socket is that of an Offer, which is used instead of pgBackRest, or "".
 	Socket string
@@ -114,7 +114,7 @@ func (f fetcher) get(file, into string) error {
 
 // fetch retries until the file was fetched or is known to be missing, or Patience is over.
 func (f fetcher) fetch(ctx context.Context, tool pgbackrest.Tool, file, into string) error {
-	deadline := time.Now().Add(f.Patience)
+	deadline := time.Now().Add(f.RetryFor)
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		_, err := tool.Run(ctx, f.Stanza, "archive-get", "--pg1-path="+f.DataDir, file, into)
 		failure := &pgbackrest.Error{}
@@ -169,7 +169,7 @@ func (r Recovery) restoreCommand() (string, error) {
 }
 
 func (r Recovery) fetcher() fetcher {
-	return fetcher{ConfigFile: r.Tool.ConfigFile, Stanza: r.Set.Stanza, DataDir: r.DataDir, Patience: cmp.Or(r.Patience, Patience), Socket: r.socket}
+	return fetcher{ConfigFile: r.Tool.ConfigFile, Stanza: r.Set.Stanza, DataDir: r.DataDir, RetryFor: cmp.Or(r.RetryFor, RetryFor), Socket: r.socket}
 }
 
 // quote quotes a path for the shell, in a setting in which a percent sign is special.

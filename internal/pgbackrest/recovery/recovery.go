@@ -34,8 +34,8 @@ type Recovery struct { //nolint:recvcheck // unpack completes the copy of its ca
 	// Processes is how many processes copy files at once.
 	Processes int
 
-	// Patience is how long errors of the archive are retried, or 0 for the package's Patience.
-	Patience time.Duration
+	// RetryFor is how long errors of the archive are retried, or 0 for the package's RetryFor.
+	RetryFor time.Duration
 
 	// Log receives the output of PostgreSQL, or is nil.
 	Log io.Writer

@@ -35,7 +35,7 @@ func offered(t *testing.T) (archive string, r Recovery, socket string) {
 	if err := os.WriteFile(filepath.Join(archive, segment), []byte("what was written"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r = Recovery{Tool: pgbackrest.Tool{Env: []string{"ARCHIVE=" + archive}}, Set: pgbackrest.Set{Stanza: "7"}, WorkDir: work, Patience: 1}
+	r = Recovery{Tool: pgbackrest.Tool{Env: []string{"ARCHIVE=" + archive}}, Set: pgbackrest.Set{Stanza: "7"}, WorkDir: work, RetryFor: 1}
 	server := httptest.NewUnstartedServer(r.archive())
 	listener, socket := listen(t)
 	_ = server.Listener.Close()

@@ -101,9 +101,9 @@ func (c *Client) Reinitialize(ctx context.Context) error {
 	return c.move(ctx, "/reinitialize", map[string]any{"force": false})
 }
 
-// Knock opens a connection to a manager unless there is one, and keeps it open for the next
+// Connect opens a connection to a manager unless there is one, and keeps it open for the next
 // request.
-func (c *Client) Knock(ctx context.Context) error {
+func (c *Client) Connect(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+instance.HealthyPath, nil)
 	if err != nil {
 		return fmt.Errorf("cannot knock at a manager: %w", err)
