@@ -26,8 +26,8 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// patience is how long the tests wait for a provider that starts.
-const patience = 2 * time.Minute
+// startTimeout is how long the tests wait for a provider that starts.
+const startTimeout = 2 * time.Minute
 
 // envMain makes the test binary run as the command itself.
 const envMain = "STOREPLANE_TEST_MAIN"
@@ -175,7 +175,7 @@ func TestWorksWithoutClaims(t *testing.T) {
 	}
 	f := &failover{Client: admin, leader: startReplica(t, kubeconfig)}
 	f.works(t, "without-claims")
-	planetest.Eventually(t, patience, "the provider is ready", func() error { return f.leader.ready(t.Context()) })
+	planetest.Eventually(t, startTimeout, "the provider is ready", func() error { return f.leader.ready(t.Context()) })
 }
 
 // TestFailover ends the leader of two replicas, once with and once without a release of its lease,
@@ -194,13 +194,13 @@ func TestFailover(t *testing.T) {
 	}
 	for n, tc := range cases {
 		other := startReplica(t, kubeconfig)
-		planetest.Eventually(t, patience, "the other replica is ready", func() error { return other.ready(t.Context()) })
+		planetest.Eventually(t, startTimeout, "the other replica is ready", func() error { return other.ready(t.Context()) })
 		before, start := f.holder(t), time.Now()
 		// The exit status of a process that was killed does not matter.
 		if err := f.leader.end(tc.signal); err != nil && tc.signal == syscall.SIGTERM {
 			t.Errorf("%s\nit must end well: %v", tc.reason, err)
 		}
-		planetest.Eventually(t, patience, "another one leads", func() error {
+		planetest.Eventually(t, startTimeout, "another one leads", func() error {
 			if h := f.holder(t); h == before || h == "" {
 				return fmt.Errorf("the leader is %q", h)
 			}
@@ -233,7 +233,7 @@ func (f *failover) works(t *testing.T, name string) {
 	if err := f.Create(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	planetest.Eventually(t, patience, "an AppConfig is reconciled", func() error {
+	planetest.Eventually(t, startTimeout, "an AppConfig is reconciled", func() error {
 		if err := f.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
 			return err
 		}

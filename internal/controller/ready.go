@@ -30,12 +30,12 @@ type Readiness struct {
 	Started func(schema.GroupVersionKind) bool
 }
 
-// patience is the timeout of one check: the kubelet probes again.
-const patience = time.Second
+// checkTimeout is the timeout of one check: the kubelet probes again.
+const checkTimeout = time.Second
 
 // Check returns nil if the replica is ready, and otherwise an error that contains the reason.
 func (r *Readiness) Check(req *http.Request) error {
-	ctx, cancel := context.WithTimeout(req.Context(), patience)
+	ctx, cancel := context.WithTimeout(req.Context(), checkTimeout)
 	defer cancel()
 	if !r.Synced(ctx) {
 		return errors.New("cannot serve: the cache is not in sync")

@@ -17,11 +17,11 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
-// firstPatience and mostPatience are the shortest and the longest pause between two searches for
+// minInterval and maxInterval are the shortest and the longest pause between two searches for
 // old bundles that are not in use: the end of a rollout leaves some behind, and little else does.
 const (
-	firstPatience = 5 * time.Minute
-	mostPatience  = 6 * time.Hour
+	minInterval = 5 * time.Minute
+	maxInterval = 6 * time.Hour
 	// youth is how old a bundle must be to be removed: pods that use it may be about to be created.
 	youth = time.Minute
 )
@@ -37,19 +37,19 @@ func (e *external) collectable(ctx context.Context, s *State, d Decision) ([]cli
 	}
 	switch {
 	case d.Ended == Succeeded, d.Ended == RolledBack:
-		e.note.patience = 0
+		e.note.interval = 0
 	case e.note.collected.IsZero():
 		// The provider has just started, and there may be many AppConfigs to search for.
-		e.note.collected, e.note.patience = s.Now, telemetry.Jitter(firstPatience)
+		e.note.collected, e.note.interval = s.Now, telemetry.Jitter(minInterval)
 		return nil, nil
-	case s.Now.Sub(e.note.collected) < e.note.patience:
+	case s.Now.Sub(e.note.collected) < e.note.interval:
 		return nil, nil
 	}
 	used, err := e.referred(ctx, s.AppConfig.Namespace, candidates)
 	if err != nil {
 		return nil, err
 	}
-	e.note.collected, e.note.patience = s.Now, min(max(firstPatience, 2*e.note.patience), mostPatience)
+	e.note.collected, e.note.interval = s.Now, min(max(minInterval, 2*e.note.interval), maxInterval)
 	return e.objectsOf(s.AppConfig.Namespace, candidates, used), nil
 }
 

@@ -40,10 +40,10 @@ type note struct {
 	// stable is what the stable name was last found to hold.
 	stable stableSeen
 
-	// collected is when old bundles were last searched for, and patience the pause until the next
+	// collected is when old bundles were last searched for, and interval the pause until the next
 	// search.
 	collected time.Time
-	patience  time.Duration
+	interval  time.Duration
 }
 
 // version is the name of a bundle and the resource versions of its objects.

@@ -204,12 +204,12 @@ func (l *podObserver) blocks(p *corev1.Pod, runs string) bool {
 	if runs != known.LastGood {
 		return true
 	}
-	return isFatal(podfailure.Of(p), runs) || l.Now.Sub(unreadySince(p)) >= appconfig.Deadline(l.params())/patience
+	return isFatal(podfailure.Of(p), runs) || l.Now.Sub(unreadySince(p)) >= appconfig.Deadline(l.params())/deadlineParts
 }
 
-// patience is the part of the deadline, one third, that a pod of the last good bundle gets. The
-// rest is for the pod that replaces it.
-const patience = 3
+// deadlineParts is how many parts the deadline has, of which a pod of the last good bundle gets one.
+// The rest is for the pod that replaces it.
+const deadlineParts = 3
 
 func unreadySince(p *corev1.Pod) time.Time {
 	if c := condition(p, corev1.PodReady); c != nil && c.LastTransitionTime.After(p.CreationTimestamp.Time) {

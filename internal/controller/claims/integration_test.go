@@ -31,8 +31,8 @@ import (
 	"github.com/storeplane/storeplane/test/plane/planetest"
 )
 
-// patience is how long to wait for the API server on a busy machine.
-const patience = 2 * time.Minute
+// startTimeout is how long to wait for the API server on a busy machine.
+const startTimeout = 2 * time.Minute
 
 // TestClaims: with the provider's permissions only, claims are reported as soon as their kind is
 // installed, which may be after the provider has started.
@@ -49,10 +49,10 @@ func TestClaims(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(`{apiVersion: apps.example.com/v1, kind: WebApp, metadata: {name: web, namespace: shop}, spec: {image: "registry.example.com/web:v1", environment: staging}}`), u); err != nil {
 		t.Fatal(err)
 	}
-	planetest.Eventually(t, patience, "the kind is served", func() error { return admin.Create(t.Context(), u.DeepCopy()) })
+	planetest.Eventually(t, startTimeout, "the kind is served", func() error { return admin.Create(t.Context(), u.DeepCopy()) })
 	tells := func(text string, names ...string) {
 		t.Helper()
-		planetest.Eventually(t, patience, "it is told", func() error { return testutil.GatherAndCompare(registry, strings.NewReader(text), names...) })
+		planetest.Eventually(t, startTimeout, "it is told", func() error { return testutil.GatherAndCompare(registry, strings.NewReader(text), names...) })
 	}
 	tells(`
 # HELP storeplane_claim_info A claim, always 1. Its owner is the claim that composes it, if one does.

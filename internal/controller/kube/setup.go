@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
@@ -13,6 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+// SyncTimeout is how long a controller of claims waits for those that cannot be read. By default a
+// controller whose cache is not in sync after two minutes ends the whole provider, and with it the
+// work on backups and configuration. With this time, a provider that is newer than its RBAC rules
+// only does not pause or upgrade claims.
+const SyncTimeout = 10 * 365 * 24 * time.Hour
 
 // Reconciler returns a reconciler of the managed resources of a kind, with the settings that all of
 // the provider's share. name is that of its controller.

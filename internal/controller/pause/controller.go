@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -29,6 +28,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	platformv1 "github.com/storeplane/storeplane/apis/platform/v1"
+	"github.com/storeplane/storeplane/internal/controller/kube"
 )
 
 // Owner is the field manager of the annotations that are applied here, and of nothing else: an
@@ -60,19 +60,13 @@ func (f Family) Kinds() []schema.GroupVersionKind {
 	return append([]schema.GroupVersionKind{f.Child}, f.Parents...)
 }
 
-// patience is how long the controller waits for claims that cannot be read. By default a controller
-// whose cache is not in sync after two minutes ends the whole provider, and with it the work on
-// backups and configuration. With this time, a provider that is newer than its RBAC rules only does
-// not pause.
-const patience = 10 * 365 * 24 * time.Hour
-
 // Setup adds the controller of one family to a manager. It watches only the metadata of all kinds,
 // in the cache of a cluster of its own: see newAside in package internal/controller.
 func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, f Family) error {
 	name := "pause/" + strings.ToLower(f.Child.GroupKind().String())
 	r := NewReconciler(from.GetClient(), f, o.Logger.WithValues("controller", name))
 	co := o.ForControllerRuntime()
-	co.CacheSyncTimeout = patience
+	co.CacheSyncTimeout = kube.SyncTimeout
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(co).

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/storeplane/storeplane/internal/controller/claims"
+	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/settings"
@@ -39,9 +40,6 @@ func Kinds() []schema.GroupVersionKind {
 	return append([]schema.GroupVersionKind{waves.SettingsKind}, claims.Kinds...)
 }
 
-// patience is how long the controller waits for claims that cannot be read: see package pause.
-const patience = 10 * 365 * 24 * time.Hour
-
 // refusedFor is how long a claim is left out after the API server has forbidden to annotate it.
 const refusedFor = 10 * time.Minute
 
@@ -54,7 +52,7 @@ func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, own ima
 	const name = "upgrade"
 	r := NewReconciler(from.GetClient(), own, t, o.Logger.WithValues("controller", name))
 	co := o.ForControllerRuntime()
-	co.CacheSyncTimeout = patience
+	co.CacheSyncTimeout = kube.SyncTimeout
 	co.MaxConcurrentReconciles = 1
 	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{all} })
 	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(co)

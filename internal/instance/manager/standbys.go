@@ -83,7 +83,7 @@ func (s *detached) obstacle(pod string, at *patroni.Position, wal *serverLog, no
 // position formats a position in the WAL as PostgreSQL prints it.
 func position(at int64) string { return fmt.Sprintf("%X/%08X", at>>32, at&(1<<32-1)) }
 
-// due returns the strays that have not followed for strayFor.
+// due returns the standbys that have not followed for detachedFor.
 func (s *detached) due(v *view, now time.Time) []*corev1.Pod {
 	since, copied := map[string]time.Time{}, map[string]time.Time{}
 	var out []*corev1.Pod
