@@ -20,9 +20,14 @@ func filled(t *testing.T, rows int) *cluster {
 	c.exec("CREATE TABLE t (id bigint)")
 	c.exec("INSERT INTO t VALUES (1)")
 	c.backUp("full")
+	// pgBackRest records whole seconds: what is later than the next one can be restored to.
+	first := c.now().Truncate(time.Second).Add(time.Second)
 	for range rows - 1 {
 		c.exec("INSERT INTO t SELECT max(id) + 1 FROM t")
 		c.exec("SELECT pg_switch_wal()")
+	}
+	for !c.now().After(first) {
+		continue
 	}
 	c.archive()
 	return c
