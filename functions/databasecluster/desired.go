@@ -55,7 +55,7 @@ const fileControl = "control.crt"
 // the instance managers reconcile.
 func (d *cluster) configMap() *corev1.ConfigMap {
 	values := map[string]string{
-		engine.FilePeers:    d.tls.peers,
+		instance.FilePeers:  d.tls.peers,
 		fileControl:         d.tls.control.Authority.Certificate,
 		instance.DesiredKey: d.desired,
 	}

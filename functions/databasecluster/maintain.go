@@ -165,7 +165,7 @@ type due struct {
 
 // authority sets the authority by which clients and servers verify the servers.
 func (u due) authority(certificate string) {
-	u.configMap(config, engine.FilePeers, peersOf(certificate, datum(u.claim.Observed(config), engine.FilePeers)))
+	u.configMap(config, instance.FilePeers, peersOf(certificate, datum(u.claim.Observed(config), instance.FilePeers)))
 	for _, component := range u.claim.ObservedComponents("") {
 		if component == connection || strings.HasPrefix(component, userComponent("")) {
 			u.secret(component, map[string]string{build.KeyAuthority: certificate})

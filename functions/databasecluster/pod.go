@@ -36,7 +36,7 @@ func (d *cluster) pod() corev1.PodSpec {
 				Sources: []corev1.VolumeProjection{
 					{ConfigMap: &corev1.ConfigMapProjection{
 						LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(d.server)},
-						Items:                append(keys(d.configuration.Files), corev1.KeyToPath{Key: engine.FilePeers, Path: engine.FilePeers}),
+						Items:                append(keys(d.configuration.Files), corev1.KeyToPath{Key: instance.FilePeers, Path: instance.FilePeers}),
 					}},
 					{Secret: &corev1.SecretProjection{
 						LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(credentials)},

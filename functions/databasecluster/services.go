@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // headlessService returns the Service that gives each server its own name, ready or not.
@@ -29,7 +29,7 @@ func (d *cluster) service(role string) *corev1.Service {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: d.Meta(role, d.server),
 		Spec: corev1.ServiceSpec{
-			Selector: build.With(d.Selector(d.server), map[string]string{engine.RoleLabel: role}),
+			Selector: build.With(d.Selector(d.server), map[string]string{instance.RoleLabel: role}),
 			Ports:    []corev1.ServicePort{{Name: d.server, Port: d.traits.Port, TargetPort: intstr.FromString(d.server)}},
 		},
 	}

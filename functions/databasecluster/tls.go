@@ -7,9 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pki"
@@ -59,7 +59,7 @@ func (d *inputs) drawTLS(c *compose.Claim, backedUp bool) (tlsFiles, error) {
 	if err != nil {
 		return t, err
 	}
-	t.peers = peersOf(t.authority.Certificate, datum(c.Observed(config), engine.FilePeers))
+	t.peers = peersOf(t.authority.Certificate, datum(c.Observed(config), instance.FilePeers))
 	if t.control, err = d.controlCertificates(c); err != nil {
 		return t, err
 	}

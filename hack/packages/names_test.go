@@ -15,7 +15,6 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
-	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -36,7 +35,7 @@ func TestNames(t *testing.T) {
 
 		"package/install/escrow.yaml":             {"name: " + backup.EscrowNamespace + "\n", "resourceNames: [" + backup.EscrowNamespace + "]"},
 		"package/install/provider-admission.yaml": {"request.namespace == '" + backup.EscrowNamespace + "'", backupv1.GroupVersion.Group + "/"},
-		"package/install/servers-admission.yaml":  {"'" + instance.ScopeLabel + "'", "'" + engine.RoleLabel + "'"},
+		"package/install/servers-admission.yaml":  {"'" + instance.ScopeLabel + "'", "'" + instance.RoleLabel + "'"},
 
 		"package/images/postgresql/Dockerfile": {
 			user, fmt.Sprintf("useradd --system --uid %[1]d --gid %[1]d ", instance.PostgreSQLUser), fmt.Sprintf("EXPOSE %d %d\n", instance.PostgreSQLPort, instance.PatroniPort),
@@ -65,7 +64,7 @@ var key = regexp.MustCompile(`\b(apps|backup|config|platform|storeplane)\.exampl
 func TestKeys(t *testing.T) {
 	known := []string{
 		backupv1.BackupLabel, backupv1.RestoreLabel, backupv1.RunNowAnnotation, backupv1.VerifyNowAnnotation,
-		configv1.AppConfigLabel, configv1.AllowAnnotation, compose.AllowAdoptionAnnotation, instance.ScopeLabel, engine.RoleLabel,
+		configv1.AppConfigLabel, configv1.AllowAnnotation, compose.AllowAdoptionAnnotation, instance.ScopeLabel, instance.RoleLabel,
 		// Only manifests read these, on namespaces.
 		"storeplane.example.com/environment", "storeplane.example.com/allow-deletion",
 	}

@@ -35,6 +35,17 @@ const (
 // ManagerPort is the port of the instance manager.
 const ManagerPort = 8009
 
+// FilePeers is the file of a server's pod with the authorities by which servers verify each other.
+// It is among the files of the configuration.
+const FilePeers = "peers.crt"
+
+// RoleLabel is a label of a server's pod with its role, by which the Services of the claim select it.
+const (
+	RoleLabel   = "storeplane.example.com/role"
+	RolePrimary = "primary"
+	RoleReplica = "replica"
+)
+
 // Paths of the instance manager that the kubelet probes.
 const (
 	StartedPath = "/started"

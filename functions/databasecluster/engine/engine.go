@@ -95,18 +95,6 @@ type Release struct {
 	Series string
 }
 
-// RoleLabel is a label of a server's pod with its role, by which the
-// Services of the claim select it.
-const (
-	RoleLabel   = "storeplane.example.com/role"
-	RolePrimary = "primary"
-	RoleReplica = "replica"
-)
-
-// FilePeers is the file of a server's pod with the authorities by which servers verify each other.
-// It is among the files of the configuration.
-const FilePeers = "peers.crt"
-
 // Volumes of a server's pod: with its configuration, its credentials and its certificate, and
 // folders for what it writes while it runs and for its shared memory.
 const (

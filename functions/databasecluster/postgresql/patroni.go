@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/instance"
 )
@@ -176,7 +175,7 @@ func (d cluster) patroniYAML(dynamic string) string {
 		p("    %s:", u)
 		p("      username: %s", map[string]string{"replication": instance.UserReplication, "rewind": instance.UserRewind}[u])
 		p("      sslmode: verify-ca")
-		p("      sslrootcert: %s/%s", instance.PatroniDir, engine.FilePeers)
+		p("      sslrootcert: %s/%s", instance.PatroniDir, instance.FilePeers)
 	}
 	// Without it a new server waits for minutes until an idle primary
 	// writes a checkpoint by itself.
@@ -210,9 +209,9 @@ func (d cluster) patroniYAML(dynamic string) string {
 	p("kubernetes:")
 	p("  use_endpoints: false")
 	p("  scope_label: %s", instance.ScopeLabel)
-	p("  role_label: %s", engine.RoleLabel)
-	p("  leader_label_value: %s", engine.RolePrimary)
-	p("  follower_label_value: %s", engine.RoleReplica)
+	p("  role_label: %s", instance.RoleLabel)
+	p("  leader_label_value: %s", instance.RolePrimary)
+	p("  follower_label_value: %s", instance.RoleReplica)
 	p("  standby_leader_label_value: standby-leader")
 	p("  labels:")
 	labels := d.Selector(name)

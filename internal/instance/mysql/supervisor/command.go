@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"k8s.io/client-go/rest"
 
@@ -15,29 +16,35 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
 )
 
-// Command contains the flags of a supervisor: which server this is, and where its files are.
+// Command contains the flags of a supervisor: which server this is, and where its files are. The
+// command interpolates their defaults.
 type Command struct {
-	Pod       string `env:"POD_NAME"      help:"Name of this pod."         required:""`
-	Namespace string `env:"POD_NAMESPACE" help:"Its namespace."            required:""`
-	Scope     string `env:"CLUSTER_SCOPE" help:"Name of its StatefulSet."  required:""`
+	Pod       string `env:"${podVariable}"       help:"Name of this pod."        required:""`
+	Namespace string `env:"${namespaceVariable}" help:"Its namespace."           required:""`
+	Scope     string `env:"${scopeVariable}"     help:"Name of its StatefulSet." required:""`
 
-	Address    string `default:":8008"                                   help:"Address at which to serve probes and the server's report."`
-	Port       int    `default:"3306"                                    help:"MySQL's port."`
-	API        int    `default:"8008"                                    help:"Port of the other servers' supervisors."`
-	Program    string `default:"mysqld"                                  help:"MySQL's program."`
-	Volume     string `default:"/var/lib/mysql"                          help:"Where the volume is mounted."`
-	RunDir     string `default:"/var/run/mysqld"                         help:"Folder of the socket."`
-	Options    string `default:"/etc/mysql/my.cnf"                       help:"File of MySQL's options."`
-	Peers      string `default:"/etc/mysql/peers.crt"                    help:"File of the authorities by which servers verify each other."`
-	TLSDir     string `default:"/etc/storeplane/tls"                     help:"Folder of the server's certificate."`
-	ControlDir string `default:"/etc/storeplane/control"                 help:"Folder of the certificate that servers know each other by."`
-	VerifyHost bool   `help:"The certificates of servers contain their names."                                     name:"verify-host"`
-	PlainToo   bool   `help:"Accept connections without TLS."                                                     name:"plain-too"`
+	Address    string `default:":${supervisorPort}"  help:"Address at which to serve probes and the server's report."`
+	API        int    `default:"${supervisorPort}"   help:"Port of the other servers' supervisors."`
+	Port       int    `default:"${mysqlPort}"        help:"MySQL's port."`
+	Program    string `default:"mysqld"              help:"MySQL's program."`
+	Volume     string `default:"${mysqlVolumeDir}"   help:"Where the volume is mounted."`
+	RunDir     string `default:"${mysqlRunDir}"      help:"Folder of the socket."`
+	ConfigDir  string `default:"${mysqlConfigDir}"   help:"Folder of MySQL's options, and of the authorities by which servers verify each other."`
+	TLSDir     string `default:"${tlsDir}"           help:"Folder of the server's certificate."`
+	ControlDir string `default:"${controlDir}"       help:"Folder of the certificate that servers know each other by."`
+	VerifyHost bool   `help:"The certificates of servers contain their names."`
+	PlainToo   bool   `help:"Accept connections without TLS."`
+}
 
-	Selector  string `help:"Labels of the servers' pods."                required:""`
-	RoleLabel string `default:"storeplane.example.com/role"              help:"Label of a pod with its role."`
-	Primary   string `default:"primary"                                  help:"Value of the label of the primary."`
-	Replica   string `default:"replica"                                  help:"Value of the label of the others."`
+// Defaults returns the values that a command interpolates into the flags.
+func Defaults() map[string]string {
+	return map[string]string{
+		"supervisorPort": strconv.Itoa(instance.MySQLSupervisorPort),
+		"mysqlPort":      strconv.Itoa(instance.MySQLPort),
+		"mysqlVolumeDir": instance.MySQLVolumeDir,
+		"mysqlRunDir":    instance.MySQLRunDir,
+		"mysqlConfigDir": instance.MySQLConfigDir,
+	}
 }
 
 // Run runs the supervisor until the context ends.
@@ -49,9 +56,9 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 	by := control.TLS{Dir: c.ControlDir, Name: control.Name(c.Scope, c.Namespace)}
 	outside := &Kubernetes{
 		Pod: c.Pod, Namespace: c.Namespace, Scope: c.Scope, Port: c.Port, API: c.API,
-		Selector: c.Selector, RoleLabel: c.RoleLabel, Primary: c.Primary, Replica: c.Replica, Kube: client, TLS: by,
+		Kube: client, TLS: by,
 	}
-	claim, err := client.VolumeClaim(ctx, "data-"+c.Pod)
+	claim, err := client.VolumeClaim(ctx, instance.VolumeClaim(c.Pod))
 	if err != nil {
 		return fmt.Errorf("cannot read the volume claim of this server: %w", err)
 	}
@@ -59,11 +66,11 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 	s := New(Config{
 		Pod: c.Pod, Claim: string(claim.UID), Program: c.Program, Files: mysqld.Files{Volume: c.Volume},
 		Options: mysqld.Options{
-			File: c.Options, ID: int(instance.Ordinal(c.Pod)) + 1, Host: outside.Host(), Port: c.Port, RunDir: c.RunDir,
+			File: filepath.Join(c.ConfigDir, instance.MySQLConfigFile), ID: int(instance.Ordinal(c.Pod)) + 1, Host: outside.Host(), Port: c.Port, RunDir: c.RunDir,
 			Certificate: filepath.Join(c.TLSDir, control.FileCertificate), Key: filepath.Join(c.TLSDir, control.FileKey),
 			// Clients are verified by certificate only if they are servers of this cluster.
 			Authority:       file(control.FileAuthority),
-			PeerCertificate: file(control.FileCertificate), PeerKey: file(control.FileKey), PeerAuthority: c.Peers,
+			PeerCertificate: file(control.FileCertificate), PeerKey: file(control.FileKey), PeerAuthority: filepath.Join(c.ConfigDir, instance.FilePeers),
 			VerifyHost: c.VerifyHost, TLSRequired: !c.PlainToo,
 		},
 	}, outside, log, os.Stderr)

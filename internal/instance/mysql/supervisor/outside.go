@@ -24,10 +24,6 @@ import (
 )
 
 const (
-	// RecordAnnotation is the annotation of the ConfigMap <statefulset>-group with the record, as
-	// JSON.
-	RecordAnnotation = "storeplane.example.com/group"
-
 	// StatusPath is the path of a supervisor's report.
 	StatusPath = "/status"
 
@@ -46,10 +42,6 @@ type Kubernetes struct {
 
 	// Port is the port of the servers, and API that of their supervisors.
 	Port, API int
-
-	// Selector selects the pods of the servers, and RoleLabel is the label with their role, which is
-	// Primary or Replica.
-	Selector, RoleLabel, Primary, Replica string
 
 	Kube *kube.Client
 	TLS  control.TLS
@@ -117,12 +109,12 @@ func (k *Kubernetes) Cluster(ctx context.Context) (group.Cluster, error) {
 
 // record returns the record and the ConfigMap that it is in.
 func (k *Kubernetes) record(ctx context.Context) (*corev1.ConfigMap, group.Record, error) {
-	cm, err := k.Kube.ConfigMap(ctx, k.Scope+"-group")
+	cm, err := k.Kube.ConfigMap(ctx, instance.GroupName(k.Scope))
 	record := group.Record{}
 	if err != nil {
 		return cm, record, err
 	}
-	if raw := cm.Annotations[RecordAnnotation]; raw != "" {
+	if raw := cm.Annotations[instance.GroupAnnotation]; raw != "" {
 		if err := json.Unmarshal([]byte(raw), &record); err != nil {
 			return cm, record, fmt.Errorf("cannot read the record of the group in ConfigMap %s: %w", cm.Name, err)
 		}
@@ -138,7 +130,7 @@ func (k *Kubernetes) volumes(ctx context.Context, created metav1.Time) ([]group.
 	var all sync.WaitGroup
 	for n := range instance.MaxSize {
 		all.Go(func() {
-			claim, err := k.Kube.VolumeClaim(ctx, "data-"+instance.Pod(k.Scope, int32(n)))
+			claim, err := k.Kube.VolumeClaim(ctx, instance.VolumeClaim(instance.Pod(k.Scope, int32(n))))
 			switch {
 			case err == nil && claim.DeletionTimestamp == nil:
 				found[n] = claim
@@ -229,7 +221,7 @@ func (k *Kubernetes) Change(ctx context.Context, from, to group.Record) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the record of the group: %w", err)
 	}
-	err = k.Kube.Replace(ctx, cm, RecordAnnotation, string(raw))
+	err = k.Kube.Replace(ctx, cm, instance.GroupAnnotation, string(raw))
 	if kube.Raced(err) {
 		return errChanged
 	}
@@ -238,18 +230,18 @@ func (k *Kubernetes) Change(ctx context.Context, from, to group.Record) error {
 
 // Mark implements Outside.
 func (k *Kubernetes) Mark(ctx context.Context, primary bool) error {
-	role := k.Replica
+	role := instance.RoleReplica
 	if primary {
-		role = k.Primary
+		role = instance.RolePrimary
 	}
-	if err := k.Kube.Label(ctx, k.Pod, map[string]string{k.RoleLabel: role}); err != nil || !primary {
+	if err := k.Kube.Label(ctx, k.Pod, map[string]string{instance.RoleLabel: role}); err != nil || !primary {
 		return err
 	}
-	pods, err := k.Kube.Pods(ctx, k.Selector+","+k.RoleLabel+"="+k.Primary)
+	pods, err := k.Kube.Pods(ctx, instance.MySQLScopeLabel+"="+k.Scope+","+instance.RoleLabel+"="+instance.RolePrimary)
 	for _, pod := range pods {
 		if pod.Name != k.Pod {
 			// It is frozen or cut off, and can take no writes.
-			err = errors.Join(err, k.Kube.Label(ctx, pod.Name, map[string]string{k.RoleLabel: k.Replica}))
+			err = errors.Join(err, k.Kube.Label(ctx, pod.Name, map[string]string{instance.RoleLabel: instance.RoleReplica}))
 		}
 	}
 	return err

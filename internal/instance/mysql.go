@@ -1,0 +1,33 @@
+package instance
+
+// Names of the servers of MySQL, which a supervisor of Storeplane's own runs.
+
+// MySQLUser is the ID of the user and the group that the image runs as.
+const MySQLUser = 27
+
+// Ports of MySQL and of its supervisor.
+const (
+	MySQLPort           = 3306
+	MySQLSupervisorPort = 8008
+)
+
+// MySQLScopeLabel is the label by which the supervisors find the pods of their group. Its value is
+// the name of the StatefulSet.
+const MySQLScopeLabel = "storeplane.example.com/group"
+
+// Directories and files of a server's pod.
+const (
+	// MySQLVolumeDir is where the volume is mounted, MySQLRunDir contains the socket, and
+	// MySQLConfigDir the file with MySQL's options.
+	MySQLVolumeDir  = "/var/lib/mysql"
+	MySQLRunDir     = "/var/run/mysqld"
+	MySQLConfigDir  = "/etc/mysql"
+	MySQLConfigFile = "my.cnf"
+)
+
+// GroupName returns the name of the ConfigMap in which the servers of a group record what they agree
+// on, given that of the StatefulSet. GroupAnnotation is its annotation with the record, as JSON.
+func GroupName(set string) string { return set + "-group" }
+
+// GroupAnnotation is the annotation of the ConfigMap GroupName with the record, as JSON.
+const GroupAnnotation = "storeplane.example.com/group-record"
