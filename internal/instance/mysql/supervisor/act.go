@@ -78,7 +78,17 @@ func (s *Supervisor) bootstrap(ctx context.Context, action group.Action, c *grou
 	if err := s.outside.Change(ctx, mine, confirmed); err != nil {
 		return errors.Join(err, s.server.Leave(ctx))
 	}
-	return s.server.Open(ctx)
+	return s.open(ctx)
+}
+
+// open lets clients in. A new primary may refuse that for a moment, so it is tried again by tend.
+func (s *Supervisor) open(ctx context.Context) error {
+	if s.opened {
+		return nil
+	}
+	err := s.server.Open(ctx)
+	s.opened = err == nil
+	return err
 }
 
 // join joins the group once the record has this server as a member: if all stop after that, it is
@@ -113,6 +123,7 @@ func (s *Supervisor) setAside(ctx context.Context, action group.Action) error {
 func (s *Supervisor) tend(ctx context.Context, own *group.Report) error {
 	s.say("")
 	if own.State != group.Online || !own.Primary {
+		s.opened = false
 		return nil
 	}
 	c, err := s.outside.Cluster(ctx)
@@ -126,11 +137,13 @@ func (s *Supervisor) tend(ctx context.Context, own *group.Report) error {
 		if err := s.outside.Change(ctx, c.Record, confirmed); err != nil {
 			return err
 		}
-		return s.server.Open(ctx)
 	case own.Group != c.Record.Name:
 		// Another server was named to lead while this one was cut off.
 		s.say("Leaving group " + own.Group + ": the group of this cluster is " + c.Record.Name)
 		return s.server.Leave(ctx)
+	}
+	if err := s.open(ctx); err != nil {
+		return err
 	}
 	return s.forget(ctx, own, &c)
 }

@@ -74,7 +74,10 @@ type Supervisor struct {
 	process *mysqld.Process
 	failed  time.Time
 
+	// suspected is how often in a row the server was found to have transactions of its own, and
+	// opened is true once this primary lets clients in.
 	suspected int
+	opened    bool
 	marked    *bool
 	said      string
 	failing   string
@@ -163,6 +166,7 @@ func (s *Supervisor) pass(ctx context.Context) error {
 		s.suspected = 0
 		return s.tend(ctx, &own)
 	}
+	s.opened = false
 	return s.decide(ctx, &own)
 }
 

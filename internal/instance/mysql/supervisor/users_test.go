@@ -2,11 +2,34 @@ package supervisor
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/server"
 )
+
+// TestOpens: a founder lets clients in although it refused that at first.
+func TestOpens(t *testing.T) {
+	w := newWorld(t, 1)
+	var once sync.Once
+	w.confirms = func(pod string) {
+		once.Do(func() {
+			if err := w.execute(pod, "SET GLOBAL super_read_only = ON"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	w.start(0)
+	w.until("a confirmed founder", upWithin, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.record.Confirmed })
+	if err := w.execute(pod(0), "SET GLOBAL super_read_only = OFF"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("clients to be let in", upWithin, func() bool {
+		// A subquery of two rows is an error, and is executed only while no clients are let in.
+		return w.execute(pod(0), "DO IF(@@offline_mode, (SELECT 1 UNION SELECT 2), 0)") == nil
+	})
+}
 
 // TestUsers: users and databases come as desired on a real server, a second pass changes nothing, and
 // each user reaches its own database with its password, and no other.

@@ -52,6 +52,9 @@ type world struct {
 	primary string
 	marked  time.Time
 	away    map[string]bool
+
+	// confirms is called before a founder is confirmed, or nil.
+	confirms func(pod string)
 }
 
 // running is a server with its supervisor.
@@ -252,6 +255,9 @@ func (a *around) Peers(ctx context.Context) map[string]group.Report {
 }
 
 func (a *around) Change(_ context.Context, from, to group.Record) error {
+	if to.Confirmed && !from.Confirmed && a.confirms != nil {
+		a.confirms(a.own)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.away[a.own] {
