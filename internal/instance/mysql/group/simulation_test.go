@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -63,7 +64,7 @@ func (s *simulated) report(srv *server) Report {
 		return Report{Pod: srv.pod, Claim: srv.uid(), Data: Empty}
 	}
 	if srv.view != nil {
-		r.View, r.Primary = fmt.Sprint(srv.view.id), srv.view.primary == srv.pod && srv.state == Online
+		r.View, r.Primary = strconv.Itoa(srv.view.id), srv.view.primary == srv.pod && srv.state == Online
 		for _, m := range srv.view.members {
 			state := Online
 			if !s.servers[m].reaches(srv.view) {
@@ -85,13 +86,12 @@ func (s *simulated) alive(v *view) []string {
 }
 
 // install installs another view with those members of the present one that take part.
-func (s *simulated) install(group string, members []string, primary string) *view {
+func (s *simulated) install(group string, members []string, primary string) {
 	s.views++
 	v := &view{id: s.views, group: group, members: members, primary: primary}
 	for _, m := range members {
 		s.servers[m].view = v
 	}
-	return v
 }
 
 // elect returns the member that has received the most.

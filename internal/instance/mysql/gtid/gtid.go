@@ -14,7 +14,7 @@ import (
 )
 
 // Set is a set of transactions. The zero value is the empty set. A Set does not change.
-type Set struct {
+type Set struct { //nolint:recvcheck // UnmarshalText alone changes one
 	// intervals are sorted, and neither overlap nor touch. The key is the source: a UUID,
 	// followed by a colon and a tag for transactions that have one.
 	intervals map[string][]interval

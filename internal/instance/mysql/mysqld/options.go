@@ -1,7 +1,6 @@
 package mysqld
 
 import (
-	"fmt"
 	"path/filepath"
 	"strconv"
 )
@@ -63,7 +62,7 @@ func (o Options) serve(dataDir string) []string {
 		"--report-host="+o.Host,
 		"--report-port="+strconv.Itoa(o.Port),
 		"--ssl-ca="+o.Authority, "--ssl-cert="+o.Certificate, "--ssl-key="+o.Key,
-		fmt.Sprintf("--require-secure-transport=%s", onOff(o.TLSRequired)),
+		"--require-secure-transport="+onOff(o.TLSRequired),
 	)
 	for _, fixed := range groupOptions {
 		args = append(args, "--"+fixed)

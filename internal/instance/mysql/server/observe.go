@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -46,7 +47,7 @@ func (s Server) Observe(ctx context.Context, r *group.Report) error {
 func received(ctx context.Context, conn *sql.Conn) (string, error) {
 	var set string
 	err := conn.QueryRowContext(ctx, "SELECT received_transaction_set FROM performance_schema.replication_connection_status WHERE channel_name = ?", applier).Scan(&set)
-	if err == sql.ErrNoRows { //nolint:errorlint // Scan returns it as it is
+	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
 	if err != nil {
@@ -95,7 +96,7 @@ func members(ctx context.Context, conn *sql.Conn, r *group.Report) error {
 		return nil
 	}
 	err = conn.QueryRowContext(ctx, "SELECT view_id FROM performance_schema.replication_group_member_stats WHERE member_id = ?", r.Server).Scan(&r.View)
-	if err != nil && err != sql.ErrNoRows { //nolint:errorlint // Scan returns it as it is
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("cannot read the view of the group: %w", err)
 	}
 	return nil

@@ -68,8 +68,7 @@ func (s Server) execute(ctx context.Context, timeout time.Duration, statements .
 
 // number returns the number of MySQL's error, or 0.
 func number(err error) uint16 {
-	var e *mysql.MySQLError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Number
 	}
 	return 0

@@ -38,7 +38,7 @@ func TestVolumes(t *testing.T) {
 			t.Errorf("folders with what was set aside: got %q, want one", aside)
 		}
 	})
-	t.Run("all stop one after another", func(t *testing.T) {
+	t.Run("all stop one after another", func(*testing.T) {
 		last := ordinal(w.leader())
 		order := []int{(last + 1) % 3, (last + 2) % 3, last}
 		for _, n := range order {
@@ -91,6 +91,8 @@ func (w *world) crash(n int) {
 	if err := r.signal(syscall.SIGKILL); err != nil {
 		w.t.Fatal(err)
 	}
-	<-r.done
+	if err := <-r.done; err != nil {
+		w.t.Logf("stop %s: %v", r.Pod, err)
+	}
 	_ = r.log.Close()
 }

@@ -155,19 +155,10 @@ func (l *ledger) missing(name, primary string) (missing, rows int) {
 	db := l.w.open(name, clients, "secret", "app")
 	defer func() { _ = db.Close() }()
 	for tries := 0; ; tries++ {
-		have := map[int64]bool{}
-		result, err := db.QueryContext(context.Background(), "SELECT id FROM ledger")
+		have, err := rowsOf(db)
 		if err != nil {
 			l.w.t.Fatalf("read %s: %v", name, err)
 		}
-		for result.Next() {
-			var id int64
-			if err := result.Scan(&id); err != nil {
-				l.w.t.Fatal(err)
-			}
-			have[id] = true
-		}
-		_ = result.Close()
 		missing = 0
 		for id := range l.acked {
 			if !have[id] {
@@ -180,4 +171,22 @@ func (l *ledger) missing(name, primary string) (missing, rows int) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+// rowsOf returns the rows of the ledger in a database.
+func rowsOf(db *sql.DB) (map[int64]bool, error) {
+	rows, err := db.QueryContext(context.Background(), "SELECT id FROM ledger")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	have := map[int64]bool{}
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		have[id] = true
+	}
+	return have, rows.Err()
 }

@@ -128,9 +128,9 @@ func (k *Kubernetes) volumes(ctx context.Context, created metav1.Time) ([]group.
 	found := make([]*corev1.PersistentVolumeClaim, instance.MaxSize)
 	errs := make([]error, instance.MaxSize)
 	var all sync.WaitGroup
-	for n := range instance.MaxSize {
+	for n := range int32(instance.MaxSize) {
 		all.Go(func() {
-			claim, err := k.Kube.VolumeClaim(ctx, instance.VolumeClaim(instance.Pod(k.Scope, int32(n))))
+			claim, err := k.Kube.VolumeClaim(ctx, instance.VolumeClaim(instance.Pod(k.Scope, n)))
 			switch {
 			case err == nil && claim.DeletionTimestamp == nil:
 				found[n] = claim
@@ -141,10 +141,10 @@ func (k *Kubernetes) volumes(ctx context.Context, created metav1.Time) ([]group.
 	}
 	all.Wait()
 	var out []group.Volume
-	for n, claim := range found {
+	for _, claim := range found {
 		if claim != nil {
 			out = append(out, group.Volume{
-				Pod: instance.Pod(k.Scope, int32(n)), Claim: claim.Name, UID: string(claim.UID),
+				Pod: instance.PodOfClaim(claim.Name), Claim: claim.Name, UID: string(claim.UID),
 				Kept: claim.CreationTimestamp.Before(&created),
 			})
 		}

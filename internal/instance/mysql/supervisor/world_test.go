@@ -29,7 +29,7 @@ func program(t *testing.T) string {
 		name = "mysqld"
 	}
 	// MariaDB's server has the same name.
-	version, err := exec.CommandContext(t.Context(), name, "--version").Output() //nolint:gosec // who runs the test sets it
+	version, err := exec.CommandContext(t.Context(), name, "--version").Output()
 	if err != nil || !strings.Contains(string(version), "Ver 9.") {
 		t.Skip("there is no MySQL 9 here: set MYSQLD to the path of its mysqld")
 	}
@@ -181,7 +181,9 @@ func (w *world) end() {
 	}
 	for _, r := range servers {
 		_ = r.signal(syscall.SIGKILL)
-		<-r.done
+		if err := <-r.done; err != nil {
+			w.t.Logf("stop %s: %v", r.Pod, err)
+		}
 		_ = r.log.Close()
 	}
 }
@@ -291,17 +293,16 @@ func (a *around) Ending(context.Context) bool {
 }
 
 // until waits for a condition.
-func (w *world) until(what string, within time.Duration, is func() bool) time.Duration {
+func (w *world) until(what string, within time.Duration, is func() bool) {
 	w.t.Helper()
 	began := time.Now()
 	for time.Since(began) < within {
 		if is() {
-			return time.Since(began)
+			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	w.t.Fatalf("waiting for %s: not within %s", what, within)
-	return 0
 }
 
 // leader returns the pod that is marked as the primary.
