@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
-	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -28,7 +25,7 @@ func (m *Manager) serve(ctx context.Context) (<-chan error, error) {
 	server := &http.Server{
 		Handler: control.Certified(m.handler()), TLSConfig: m.control().Server(),
 		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
-		ErrorLog: log.New(handshakes{m.log}, "", 0),
+		ErrorLog: control.ErrorLog(m.log, "The manager's API"),
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -40,18 +37,6 @@ func (m *Manager) serve(ctx context.Context) (<-chan error, error) {
 	}()
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	return done, nil
-}
-
-// handshakes is a server's log without the TLS handshakes that a client broke off, as a probe
-// that ends early does.
-type handshakes struct{ log *slog.Logger }
-
-func (h handshakes) Write(p []byte) (int, error) {
-	line := strings.TrimSpace(string(p))
-	if !strings.Contains(line, "TLS handshake error") || !strings.HasSuffix(line, "EOF") {
-		h.log.Info("The manager's API", "error", line)
-	}
-	return len(p), nil
 }
 
 func (m *Manager) handler() http.Handler {

@@ -67,7 +67,7 @@ func TestVolumes(t *testing.T) {
 		w.until("all servers to answer", upWithin, func() bool { return w.answering() == 3 })
 		time.Sleep(3 * time.Second)
 		if w.ledSince(began) {
-			t.Fatalf("%s leads, and nobody has decided that", w.leader())
+			t.Fatalf("%s leads, and no annotation has decided that", w.leader())
 		}
 		w.mu.Lock()
 		w.named = "data-" + pod(lost)

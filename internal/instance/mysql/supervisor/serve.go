@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -41,24 +39,13 @@ func (s *Supervisor) Serve(ctx context.Context, address string, by control.TLS) 
 	server := &http.Server{
 		Handler: control.Certified(s.handler()), TLSConfig: by.Server(),
 		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
-		ErrorLog: log.New(refused{s.log}, "", 0),
+		ErrorLog: control.ErrorLog(s.log, "The supervisor's API"),
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("cannot serve at %s: %w", address, err)
 	}
 	return nil
-}
-
-// refused is a server's log without the TLS handshakes that a probe broke off.
-type refused struct{ log *slog.Logger }
-
-func (r refused) Write(p []byte) (int, error) {
-	line := strings.TrimSpace(string(p))
-	if !strings.Contains(line, "TLS handshake error") || !strings.HasSuffix(line, "EOF") {
-		r.log.Info("The supervisor's API", "error", line)
-	}
-	return len(p), nil
 }
 
 func (s *Supervisor) handler() http.Handler {

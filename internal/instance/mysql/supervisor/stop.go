@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
@@ -44,9 +45,14 @@ func (s *Supervisor) handOver(ctx context.Context) error {
 			}
 			return s.mark(ctx, false)
 		}
-		if !waiting || !sleep(ctx, period/5) {
+		if !waiting {
 			s.log.Info("There is no server to hand over to")
 			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("no server has joined the group in time to take over")
+		case <-time.After(period / 5):
 		}
 	}
 }
@@ -85,28 +91,14 @@ func (s *Supervisor) end(ctx context.Context) error {
 	if err := s.process.Stop(); err != nil {
 		return err
 	}
-	timer := time.NewTimer(stopWithin)
-	defer timer.Stop()
 	select {
 	case <-s.process.Done():
 		return nil
-	case <-timer.C:
+	case <-time.After(stopWithin):
 	case <-ctx.Done():
 	}
 	s.log.Info("MySQL does not end in time, and is killed")
 	err := s.process.Kill()
 	<-s.process.Done()
 	return err
-}
-
-// sleep waits for a time or until the context ends. It reports whether the time has passed.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

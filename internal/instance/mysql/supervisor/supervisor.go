@@ -102,12 +102,10 @@ func New(c Config, outside Outside, log *slog.Logger, output io.Writer) *Supervi
 func (s *Supervisor) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		s.problem(s.pass(ctx))
-		timer := time.NewTimer(period)
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(period):
 		}
-		timer.Stop()
 	}
 	return s.stop(context.WithoutCancel(ctx))
 }
