@@ -60,7 +60,7 @@ func encryptedBy(t *testing.T, c *crossplane) string {
 		}
 	}
 	if desired.Encrypted != (name != "") || mounted != name {
-		t.Errorf("The Backup names Secret %q, the servers mount %q, and are told encrypted: %t", name, mounted, desired.Encrypted)
+		t.Errorf("The Backup names Secret %q, the servers mount %q, and their configuration has encrypted: %t", name, mounted, desired.Encrypted)
 	}
 	return name
 }

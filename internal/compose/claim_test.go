@@ -339,8 +339,8 @@ func TestOwnedByOther(t *testing.T) {
 		path    []string // f:spec, f:replicas unless given
 		want    bool
 	}{
-		"NotObserved":     {reason: "What does not exist is nobody's.", missing: true},
-		"NoManagedFields": {reason: "Without managed fields, as a file may be, nobody else is known of."},
+		"NotObserved":     {reason: "What does not exist has no manager.", missing: true},
+		"NoManagedFields": {reason: "Without managed fields, as a file may be, no other manager is known."},
 		"CrossplaneOnly":  {reason: "Crossplane applies what it composes under a name of its own for each claim.", managed: []any{entry(crossplane, "", replicas)}},
 		"Autoscaler":      {reason: "An autoscaler writes through the subresource.", managed: []any{entry(crossplane, "", template), entry(autoscaler, "scale", replicas)}, want: true},
 		"Both":            {reason: "Two may own a field of one value: then another does too.", managed: []any{entry(crossplane, "", replicas), entry(autoscaler, "scale", replicas)}, want: true},
@@ -353,7 +353,7 @@ func TestOwnedByOther(t *testing.T) {
 			managed: []any{entry("kubectl-edit", "", template), entry(autoscaler, "status", statusReplicas), entry(autoscaler, "scale", replicas)},
 			want:    true,
 		},
-		"OtherOfCrossplane": {reason: "Another part of Crossplane is somebody else.", managed: []any{entry("apiextensions.crossplane.io/composite", "", replicas)}, want: true},
+		"OtherOfCrossplane": {reason: "Another part of Crossplane is another manager.", managed: []any{entry("apiextensions.crossplane.io/composite", "", replicas)}, want: true},
 		"NoName":            {reason: "So is one without a name.", managed: []any{map[string]any{"fieldsV1": replicas}}, want: true},
 		"ListEntry": {
 			reason:  "An entry of a list has a path too.",

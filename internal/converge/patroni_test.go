@@ -46,10 +46,10 @@ func TestRunInstances(t *testing.T) {
 	}{
 		"All":            {reason: "All that is desired is brought about and reported.", composed: []*unstructured.Unstructured{claim(servers), claim(desiredOf(t, desire)), claim(credentials), claim(reported)}, want: all},
 		"AnyOrder":       {reason: "In whichever order objects come.", composed: []*unstructured.Unstructured{claim(reported), claim(credentials), claim(desiredOf(t, desire)), claim(servers)}, want: all},
-		"NoServers":      {reason: "Without servers nobody reports.", composed: []*unstructured.Unstructured{claim(desiredOf(t, desire)), claim(credentials), claim(reported)}},
+		"NoServers":      {reason: "Without servers there is no report.", composed: []*unstructured.Unstructured{claim(desiredOf(t, desire)), claim(credentials), claim(reported)}},
 		"Asleep":         {reason: "Nor while they sleep.", composed: []*unstructured.Unstructured{asleep, claim(desiredOf(t, desire)), claim(credentials), claim(reported)}},
 		"Stranger":       {reason: "Another StatefulSet has no managers.", composed: []*unstructured.Unstructured{stranger, claim(desiredOf(t, desire)), claim(reported)}},
-		"NoDesired":      {reason: "Who is told nothing does nothing.", composed: []*unstructured.Unstructured{claim(servers), claim(reported)}},
+		"NoDesired":      {reason: "A manager without a desired state does nothing.", composed: []*unstructured.Unstructured{claim(servers), claim(reported)}},
 		"InvalidDesired": {reason: "Who cannot read it neither.", composed: []*unstructured.Unstructured{claim(servers), claim(desiredOf(t, "{")), claim(reported)}},
 		"NoReport":       {reason: "Where there is no place to report nobody does.", composed: []*unstructured.Unstructured{claim(servers), claim(desiredOf(t, desire))}},
 	}

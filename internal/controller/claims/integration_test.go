@@ -52,7 +52,7 @@ func TestClaims(t *testing.T) {
 	planetest.Eventually(t, startTimeout, "the kind is served", func() error { return admin.Create(t.Context(), u.DeepCopy()) })
 	tells := func(text string, names ...string) {
 		t.Helper()
-		planetest.Eventually(t, startTimeout, "it is told", func() error { return testutil.GatherAndCompare(registry, strings.NewReader(text), names...) })
+		planetest.Eventually(t, startTimeout, "it is reported", func() error { return testutil.GatherAndCompare(registry, strings.NewReader(text), names...) })
 	}
 	tells(`
 # HELP storeplane_claim_info A claim, always 1. Its owner is the claim that composes it, if one does.
