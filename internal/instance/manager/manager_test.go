@@ -346,7 +346,8 @@ func TestGrow(t *testing.T) {
 	eventually(t, "more is asked for", func() bool {
 		return slices.Contains(a.events(), "Normal VolumeResize: Growing the volume of "+setName+"-2 to 20Gi")
 	})
-	if got, want := report(setName+"-2"), `{"protocol":1,"version":"17.5","capacity":"10Gi"}`; got != "" && got != want {
+	// The version may be reported later than the volume.
+	if got, want := report(setName+"-2"), `"capacity":"10Gi"}`; got != "" && !strings.HasSuffix(got, want) {
 		t.Errorf("while it grows: got %s, want %s", got, want)
 	}
 	if growing.sized.Load() {
