@@ -13,6 +13,8 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
+	"github.com/storeplane/storeplane/internal/instance/manager/mounted"
+	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
@@ -85,19 +87,19 @@ func (m *Manager) newArchiving() *archiving {
 		create: func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, createWithin)
 			defer cancel()
-			return c.Create(ctx, logWriter{m.log})
+			return c.Create(ctx, logWriter{m.Log})
 		},
 		failure: c.Failure,
 		place:   c.Place,
 		complete: func(ctx context.Context, current string) (*archive.Comparison, error) {
 			ctx, cancel := context.WithTimeout(ctx, createWithin)
 			defer cancel()
-			return archive.Complete(ctx, c, current, logWriter{m.log})
+			return archive.Complete(ctx, c, current, logWriter{m.Log})
 		},
 		sets: func(ctx context.Context, current string) ([]pgbackrest.Set, error) {
 			ctx, cancel := context.WithTimeout(ctx, createWithin)
 			defer cancel()
-			return c.Sets(ctx, current, logWriter{m.log})
+			return c.Sets(ctx, current, logWriter{m.Log})
 		},
 	}
 }
@@ -118,30 +120,30 @@ func (a *archiving) run(ctx context.Context) {
 		before := a.report()
 		a.pass(ctx, time.Now())
 		if after := a.report(); !reflect.DeepEqual(after, before) {
-			a.wakePrimary.send()
+			a.wakePrimary.Send()
 		}
-		wait(ctx, archivePeriod)
+		pace.Wait(ctx, archivePeriod)
 	}
 }
 
 func (a *archiving) pass(ctx context.Context, now time.Time) {
-	_, desired, ok := a.target()
+	_, desired, ok := a.Target()
 	if !ok {
 		return
 	}
 	stats, err := a.server.Archiver(ctx)
-	if !a.note("look at the archive", err) {
+	if !a.Note("look at the archive", err) {
 		return
 	}
 	place, err := a.place()
-	if !a.note("read the cluster's place in the repository", err) {
+	if !a.Note("read the cluster's place in the repository", err) {
 		return
 	}
 	stanza := pgbackrest.StanzaOf(stats.System, place)
 	if desired.Backup == nil {
 		a.publishArchive(nil, stats.System, stanza, "")
 		a.beats, a.created, a.whole = nil, false, whole{}
-		a.metrics.archive(nil, 0)
+		a.metrics.Archive(nil, 0)
 		return
 	}
 	if !a.remember() {
@@ -160,13 +162,13 @@ func (a *archiving) pass(ctx context.Context, now time.Time) {
 		state.Failing = ""
 	}
 	a.publishArchive(state, stats.System, stanza, problem)
-	a.metrics.archive(state, stats.Waiting)
+	a.metrics.Archive(state, stats.Waiting)
 }
 
 // setUp sets up the repository once for each configuration, and returns why that failed, or
 // "".
 func (a *archiving) setUp(ctx context.Context, now time.Time) string {
-	v := version(a.Repository) + version(a.Store) + version(filepath.Dir(a.Key))
+	v := mounted.Version(a.Repository) + mounted.Version(a.Store) + mounted.Version(filepath.Dir(a.Key))
 	if a.created && a.version == v {
 		return ""
 	}
@@ -184,7 +186,7 @@ func (a *archiving) setUp(ctx context.Context, now time.Time) string {
 		a.tried = time.Time{}
 		return a.report().problem
 	}
-	a.created, a.compared = a.note("set up the repository", err), false
+	a.created, a.compared = a.Note("set up the repository", err), false
 	if err != nil {
 		return err.Error()
 	}
@@ -196,7 +198,7 @@ func (a *archiving) beat(ctx context.Context, now time.Time) {
 		return
 	}
 	segment, at, err := a.server.Beat(ctx)
-	if !a.note("commit a beat", err) {
+	if !a.Note("commit a beat", err) {
 		return
 	}
 	a.beaten = now

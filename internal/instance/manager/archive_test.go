@@ -11,6 +11,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
+	"github.com/storeplane/storeplane/internal/instance/manager/exchange"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
@@ -171,7 +172,7 @@ func TestJudgeArchive(t *testing.T) {
 func TestSetUp(t *testing.T) {
 	tries, fault := 0, errors.New("cannot set up the repository: no such bucket")
 	a := &archiving{
-		Manager: &Manager{notes: newNotes(slog.New(slog.DiscardHandler))},
+		Manager: &Manager{Exchange: &exchange.Exchange{Notes: exchange.NewNotes(slog.New(slog.DiscardHandler))}},
 		create:  func(context.Context) error { tries++; return fault },
 	}
 	now := time.Now()

@@ -19,7 +19,7 @@ const behindAfter = 3 * memberPeriod
 // missing here, and the timeline that this server would begin may be in the archive as that of
 // the other one. Patroni lets no such server lead (check_timeline).
 func (b *member) behind(ctx context.Context, status *patroni.Status, now time.Time) *instance.Held {
-	last, known := b.lastCluster()
+	last, known := b.LastCluster()
 	if !known || status == nil || status.Leads() || status.State != patroni.StateRunning {
 		b.leaderless = time.Time{}
 		return nil
@@ -46,8 +46,8 @@ func (b *member) behind(ctx context.Context, status *patroni.Status, now time.Ti
 		is = b.Pod
 	}
 	message := fmt.Sprintf("Waiting for %s to lead again: the cluster was on timeline %d, which %s has not replayed, so that writes would be lost", cmp.Or(last.Primary, "another server"), led, is)
-	if owner := b.owner.Load(); owner != nil {
-		message += fmt.Sprintf(". To lead without them, annotate the DatabaseCluster with %s, and delete that volume's pod", instance.LeadWithAdvice(instance.LeadState(string(owner.UID), last.Began)))
+	if uid := b.OwnerUID(); uid != "" {
+		message += fmt.Sprintf(". To lead without them, annotate the DatabaseCluster with %s, and delete that volume's pod", instance.LeadWithAdvice(instance.LeadState(uid, last.Began)))
 	}
 	return &instance.Held{Message: message}
 }

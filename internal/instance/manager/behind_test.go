@@ -49,7 +49,7 @@ func TestBehind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.owner.Store(&metav1.OwnerReference{Kind: "DatabaseCluster", Name: "db", UID: "dbc"})
+			m.SetOwner(&metav1.OwnerReference{Kind: "DatabaseCluster", Name: "db", UID: "dbc"})
 			watching(t, m)
 			b, now := &member{Manager: m}, time.Now()
 			var got *instance.Held

@@ -48,21 +48,21 @@ func (b *member) retryBootstrap(ctx context.Context, status *patroni.Status, now
 	}
 	b.empty = now
 	made, err := b.system(ctx)
-	if !b.note("read whether the cluster was made", err) {
+	if !b.Note("read whether the cluster was made", err) {
 		return
 	}
 	if made != "" && !b.neverLed(ctx) {
 		return
 	}
-	err = b.kube.ReleaseLock(ctx, instance.ConfigName(b.Scope), initializeAnnotation, made, time.Time{})
-	if !b.note("let servers make the cluster anew", ignore(err, kube.ErrHeld)) || errors.Is(err, kube.ErrHeld) {
+	err = b.Kube.ReleaseLock(ctx, instance.ConfigName(b.Scope), initializeAnnotation, made, time.Time{})
+	if !b.Note("let servers make the cluster anew", ignore(err, kube.ErrHeld)) || errors.Is(err, kube.ErrHeld) {
 		return
 	}
 	if made == "" {
-		b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonBootstrapRetried, "Retrying bootstrap: the server that was initializing the cluster is gone")
+		b.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonBootstrapRetried, "Retrying bootstrap: the server that was initializing the cluster is gone")
 		return
 	}
-	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonBootstrapRetried, "Retrying bootstrap: Patroni's state is of a deleted DatabaseCluster of this name, and no volume has data")
+	b.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonBootstrapRetried, "Retrying bootstrap: Patroni's state is of a deleted DatabaseCluster of this name, and no volume has data")
 }
 
 // deserted reports whether this server has no data and no other server is at work.
@@ -77,9 +77,9 @@ func (b *member) deserted(ctx context.Context, status *patroni.Status) bool {
 // neverLed reports whether no server of this StatefulSet has led and no volume has data.
 // Otherwise b.lost is what the server waits for, or that the data is gone.
 func (b *member) neverLed(ctx context.Context) bool {
-	last, known := b.lastCluster()
+	last, known := b.LastCluster()
 	waits, err := b.mayHaveData(ctx)
-	if !b.note("look for data on all volumes", err) || !known {
+	if !b.Note("look for data on all volumes", err) || !known {
 		return false
 	}
 	b.lost = instance.Held{Message: waits}
@@ -105,7 +105,7 @@ func (b *member) mayHaveData(ctx context.Context) (string, error) {
 		if name == b.Pod {
 			continue
 		}
-		pod, err := b.kube.Pod(ctx, name)
+		pod, err := b.Kube.Pod(ctx, name)
 		switch {
 		case kube.Missing(err):
 			return fmt.Sprintf("Waiting for volume claim %s, which may have this cluster's data, since %s has none: raise size so that its server starts, or delete the volume claim if what is on it is not needed", instance.VolumeClaim(name), b.Pod), nil

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
@@ -69,8 +68,8 @@ func TestBegin(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.put("configmaps", &corev1.ConfigMap{ObjectMeta: named(setName + "-status"), Data: map[string]string{instance.ClusterKey: text(t, tc.reported)}})
-			m.controller.Store(new(types.UID("this")))
-			m.owner.Store(&metav1.OwnerReference{Kind: "DatabaseCluster", Name: "db", UID: "dbc"})
+			m.SetController("this")
+			m.SetOwner(&metav1.OwnerReference{Kind: "DatabaseCluster", Name: "db", UID: "dbc"})
 			if tc.gone {
 				a.remove("pods/" + setName + "-0")
 			}
@@ -113,6 +112,6 @@ func TestBegin(t *testing.T) {
 // watching waits until the manager has read the reports.
 func watching(t *testing.T, m *Manager) {
 	t.Helper()
-	go m.status.Run(t.Context())
-	eventually(t, "reports are known", func() bool { return m.status.One() != nil })
+	go m.Status.Run(t.Context())
+	eventually(t, "reports are known", func() bool { return m.Status.One() != nil })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
@@ -34,7 +35,7 @@ func drain(ctx context.Context, archiver func(context.Context) (postgres.Archive
 		case time.Since(since) >= stalledFor:
 			return false
 		}
-		if !wait(ctx, pollPeriod) {
+		if !pace.Wait(ctx, pollPeriod) {
 			return false
 		}
 	}

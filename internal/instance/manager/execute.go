@@ -18,7 +18,7 @@ func (p *primary) execute(ctx context.Context, step roll.Step, raw string, desir
 		return
 	}
 	v, err := p.observeUncached(ctx, raw, desired)
-	if !p.note("look at the servers again", err) {
+	if !p.Note("look at the servers again", err) {
 		return
 	}
 	if again := roll.Next(v.cluster); again.Verb != step.Verb || again.Pod != step.Pod {
@@ -33,9 +33,9 @@ func (p *primary) execute(ctx context.Context, step roll.Step, raw string, desir
 	case roll.Replace:
 		p.replace(ctx, pod, step.Words)
 	case roll.HandOver:
-		p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Words)
+		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Words)
 		drain(ctx, p.server.Archiver)
-		p.note("hand over", p.patroni.Switchover(ctx, p.Pod, step.Pod))
+		p.Note("hand over", p.patroni.Switchover(ctx, p.Pod, step.Pod))
 	case roll.Restart:
 		p.restart(ctx, pod, step.Words)
 	}
@@ -44,13 +44,13 @@ func (p *primary) execute(ctx context.Context, step roll.Step, raw string, desir
 // replace deletes a pod, and the StatefulSet's controller creates a new one. The primary's own
 // pod hands over in its hook.
 func (p *primary) replace(ctx context.Context, pod *corev1.Pod, words string) {
-	err := p.kube.DeletePod(ctx, pod)
+	err := p.Kube.DeletePod(ctx, pod)
 	if kube.Raced(err) {
 		// The pod has changed since it was read. The next pass reads it again.
 		return
 	}
-	if p.note("replace a pod", err) {
-		p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, words)
+	if p.Note("replace a pod", err) {
+		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, words)
 	}
 }
 
@@ -61,7 +61,7 @@ func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
 		client = p.remote(patroniOf(pod))
 	}
 	status, err := client.Status(ctx)
-	if !p.note("ask "+pod.Name, err) {
+	if !p.Note("ask "+pod.Name, err) {
 		p.restarts.tried(pod.Name)
 		return
 	}
@@ -69,13 +69,13 @@ func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
 		// The status by which the step was chosen may be some seconds old.
 		return
 	}
-	p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, words)
+	p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, words)
 	p.restarts.tried(pod.Name)
 	if pod.Name == p.Pod {
 		// Otherwise the shutdown would write what is in memory while no client can connect.
-		p.note("write a checkpoint", p.server.Checkpoint(ctx))
+		p.Note("write a checkpoint", p.server.Checkpoint(ctx))
 	}
-	if p.note("restart "+pod.Name, client.Restart(ctx)) {
+	if p.Note("restart "+pod.Name, client.Restart(ctx)) {
 		p.restarts.restarted(pod.Name)
 	}
 }
@@ -90,7 +90,7 @@ func (p *primary) reloadStandbys(ctx context.Context, v *view) {
 	}
 	for _, pod := range v.pods {
 		if pod.Name != p.Pod && pod.Status.PodIP != "" {
-			p.note("remind "+pod.Name, p.remote(patroniOf(pod)).Reload(ctx))
+			p.Note("remind "+pod.Name, p.remote(patroniOf(pod)).Reload(ctx))
 		}
 	}
 }

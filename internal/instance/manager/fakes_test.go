@@ -15,6 +15,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+	"github.com/storeplane/storeplane/internal/instance/manager/report"
 )
 
 // servers stands for several PostgreSQL servers under Patroni, which all answer at one address.
@@ -27,7 +28,7 @@ type servers struct {
 	// history is the history of the primary's timeline as Patroni returns it.
 	history [][]any
 
-	followers map[string]postgres.Follower
+	followers map[string]report.Follower
 	problems  []instance.Problem
 	receiving bool
 
@@ -58,7 +59,7 @@ func newServers(t *testing.T) (*servers, *httptest.Server) {
 			{Name: "db-postgresql-2", Role: "quorum_standby", State: "streaming", Host: "192.0.2.3"},
 		}},
 		history:   [][]any{{1, 1 << 40, "no recovery target specified"}, {2, 1 << 40, "no recovery target specified"}},
-		followers: map[string]postgres.Follower{"db-postgresql-1": {Streaming: true, Synchronous: true}, "db-postgresql-2": {Streaming: true, Synchronous: true}},
+		followers: map[string]report.Follower{"db-postgresql-1": {Streaming: true, Synchronous: true}, "db-postgresql-2": {Streaming: true, Synchronous: true}},
 	}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -135,7 +136,7 @@ func (s *servers) Programs(context.Context) (postgres.Programs, error) {
 	return postgres.Programs{}, errors.New("there are none")
 }
 
-func (s *servers) Followers(context.Context) (map[string]postgres.Follower, error) {
+func (s *servers) Followers(context.Context) (map[string]report.Follower, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {

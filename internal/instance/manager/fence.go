@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
@@ -142,7 +143,7 @@ func (f *fencer) catchUp(ctx context.Context, has int64, pod string, received in
 			f.log.Info("Cannot compare the log with that of another standby", "pod", pod, "error", err.Error())
 			return nil
 		}
-		if !wait(ctx, stopPoll) {
+		if !pace.Wait(ctx, stopPoll) {
 			return behind
 		}
 	}
@@ -159,7 +160,7 @@ func (m *Manager) serveFence(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), fenceWithin)
 	defer cancel()
 	fenced, err := m.server.Fence(ctx)
-	m.note("receive nothing more from "+asked.By+"'s predecessor", err)
+	m.Note("receive nothing more from "+asked.By+"'s predecessor", err)
 	switch {
 	case errors.Is(err, postgres.ErrNotStandby):
 		http.Error(w, err.Error(), http.StatusConflict)
@@ -182,20 +183,20 @@ func (m *Manager) serveFence(w http.ResponseWriter, r *http.Request) {
 func (m *Manager) guard(ctx context.Context, by, host string) {
 	ctx, cancel := context.WithTimeout(ctx, guardFor)
 	defer cancel()
-	for wait(ctx, guardPoll) {
+	for pace.Wait(ctx, guardPoll) {
 		now, err := m.server.Follows(ctx)
 		switch {
 		case err != nil:
 		case now == "":
 			if configured, err := m.server.Configured(ctx); err == nil && isTo(configured, host) {
-				m.note("follow "+by, m.server.Unfence(ctx))
+				m.Note("follow "+by, m.server.Unfence(ctx))
 				return
 			}
 		case isTo(now, host), m.leadsInstead(ctx, now, by):
 			return
 		default:
 			_, err = m.server.Fence(ctx)
-			m.note("receive nothing more again", ignore(err, postgres.ErrNotStandby))
+			m.Note("receive nothing more again", ignore(err, postgres.ErrNotStandby))
 		}
 	}
 }
@@ -211,7 +212,7 @@ func isTo(conninfo, host string) bool {
 func (m *Manager) leadsInstead(ctx context.Context, conninfo, by string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	lock, err := m.kube.ConfigMap(ctx, instance.LeaderName(m.Scope))
+	lock, err := m.Kube.ConfigMap(ctx, instance.LeaderName(m.Scope))
 	if err != nil || lock.Annotations[leaderAnnotation] == by {
 		return false
 	}

@@ -155,7 +155,7 @@ func TestGuard(t *testing.T) {
 			}
 			if tc.down {
 				at.Close()
-				m.kube = nil
+				m.Kube = nil
 			}
 			world.put("configmaps", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: instance.LeaderName(m.Scope), Annotations: map[string]string{leaderAnnotation: tc.lock}}})
 			m.server = s

@@ -7,6 +7,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
+	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
@@ -16,14 +17,14 @@ const fillPeriod = 30 * time.Second
 // runFill archives what the primary reports as lost and this standby still has, until the
 // context ends.
 func (m *Manager) runFill(ctx context.Context) {
-	for wait(ctx, fillPeriod) {
-		m.note("fill gaps in the archive", m.fill(ctx))
+	for pace.Wait(ctx, fillPeriod) {
+		m.Note("fill gaps in the archive", m.fill(ctx))
 	}
 }
 
 func (m *Manager) fill(ctx context.Context) error {
 	report := instance.Cluster{}
-	if s := m.seen.Load(); s == nil || s.Leads() || !m.reported(instance.ClusterKey, &report) || !report.Archive.Open() {
+	if s := m.seen.Load(); s == nil || s.Leads() || !m.Reported(instance.ClusterKey, &report) || !report.Archive.Open() {
 		return nil
 	}
 	replayed, err := m.server.Replayed(ctx)
@@ -37,7 +38,7 @@ func (m *Manager) fill(ctx context.Context) error {
 		if g.To != nil || !firstOK || !lastOK {
 			continue
 		}
-		all = append(all, archive.Fill(ctx, m.archive(), wal.Range{First: first, Last: last}, replayed, logWriter{m.log}))
+		all = append(all, archive.Fill(ctx, m.archive(), wal.Range{First: first, Last: last}, replayed, logWriter{m.Log}))
 	}
 	return errors.Join(all...)
 }

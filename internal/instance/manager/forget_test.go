@@ -41,8 +41,8 @@ func TestForgetRestore(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			go m.status.Run(t.Context())
-			eventually(t, "the status is read", func() bool { return m.status.One() != nil })
+			go m.Status.Run(t.Context())
+			eventually(t, "the status is read", func() bool { return m.Status.One() != nil })
 			(&member{Manager: m}).forgetRestore()
 			if found, _ := filepath.Glob(filepath.Join(m.Volume, "pgdata.restoring.*")); len(found) > 0 {
 				t.Errorf("%s\nit left %q", tc.reason, found)

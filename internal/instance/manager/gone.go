@@ -39,7 +39,7 @@ func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), knownWithin)
 	defer cancel()
-	pod, err := m.kube.Pod(ctx, asked.Pod)
+	pod, err := m.Kube.Pod(ctx, asked.Pod)
 	answer := patroni.Answer{Gone: kube.Missing(err)}
 	switch {
 	case kube.Unknown(err):
@@ -64,7 +64,7 @@ func (m *Manager) serveGone(w http.ResponseWriter, r *http.Request) {
 func (m *Manager) ending(ctx context.Context) patroni.Answer {
 	self, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
-	pod, err := m.kube.Self(self, m.Pod)
+	pod, err := m.Kube.Self(self, m.Pod)
 	switch {
 	case err == nil:
 		grace, hurried := hurriedBy(pod)
@@ -106,7 +106,7 @@ func (m *Manager) gone(ctx context.Context) (gone, slow bool) {
 		}
 		asked++
 		go func() {
-			answered, err := m.sibling(other.Manager(m.apiPort())).Gone(ctx, patroni.Asked{Pod: m.Pod, UID: m.kube.UID()})
+			answered, err := m.sibling(other.Manager(m.apiPort())).Gone(ctx, patroni.Asked{Pod: m.Pod, UID: m.Kube.UID()})
 			answers <- answer{gone: answered.Gone, err: err}
 		}()
 	}

@@ -50,22 +50,22 @@ type ground struct {
 func (b *member) ground(ctx context.Context) (*ground, error) {
 	g := &ground{desired: &instance.Desired{}}
 	var err error
-	if g.set, err = b.kube.StatefulSet(ctx, b.Scope); err != nil {
+	if g.set, err = b.Kube.StatefulSet(ctx, b.Scope); err != nil {
 		return nil, err
 	}
-	b.controller.Store(&g.set.UID)
+	b.SetController(g.set.UID)
 	if owner := metav1.GetControllerOf(g.set); owner != nil {
-		b.owner.Store(owner)
+		b.SetOwner(owner)
 		g.uid = string(owner.UID)
 	}
-	desired, err := b.kube.ConfigMap(ctx, b.Scope)
+	desired, err := b.Kube.ConfigMap(ctx, b.Scope)
 	if err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal([]byte(desired.Data[instance.DesiredKey]), g.desired); err != nil {
 		return nil, fmt.Errorf("cannot read what is desired: %w", err)
 	}
-	if g.reports, err = b.kube.ConfigMap(ctx, instance.StatusName(b.Scope)); err != nil && !kube.Missing(err) {
+	if g.reports, err = b.Kube.ConfigMap(ctx, instance.StatusName(b.Scope)); err != nil && !kube.Missing(err) {
 		return nil, err
 	}
 	last := instance.Cluster{}
@@ -141,7 +141,7 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 	b.data.Begun = begun != 0 && b.data.Timeline == begun && (!stands || named != "")
 	g.cluster.Begun = b.data.Begun
 	if primary || len(g.cluster.Members) > 0 {
-		config, err := b.kube.ConfigMap(ctx, instance.ConfigName(b.Scope))
+		config, err := b.Kube.ConfigMap(ctx, instance.ConfigName(b.Scope))
 		if err != nil {
 			return err
 		}
@@ -200,7 +200,7 @@ func (g *ground) speaks(pod string) bool {
 
 // leads reports whether another server takes writes.
 func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
-	lock, err := b.kube.ConfigMap(ctx, instance.LeaderName(b.Scope))
+	lock, err := b.Kube.ConfigMap(ctx, instance.LeaderName(b.Scope))
 	if kube.Missing(err) {
 		return false, nil
 	}
@@ -211,7 +211,7 @@ func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
 	if leader == "" || leader == b.Pod {
 		return false, nil
 	}
-	pod, err := b.kube.Pod(ctx, leader)
+	pod, err := b.Kube.Pod(ctx, leader)
 	if kube.Missing(err) {
 		return false, nil
 	}
@@ -233,7 +233,7 @@ func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
 
 // system returns the system identifier of the cluster that Patroni has recorded.
 func (b *member) system(ctx context.Context) (string, error) {
-	config, err := b.kube.ConfigMap(ctx, instance.ConfigName(b.Scope))
+	config, err := b.Kube.ConfigMap(ctx, instance.ConfigName(b.Scope))
 	if err != nil {
 		return "", err
 	}
@@ -249,7 +249,7 @@ func (b *member) claims(ctx context.Context) (map[string]*corev1.PersistentVolum
 	for n := range instance.MaxSize {
 		pod := b.podName(n)
 		all.Go(func() {
-			claim, err := b.kube.VolumeClaim(ctx, instance.VolumeClaim(pod))
+			claim, err := b.Kube.VolumeClaim(ctx, instance.VolumeClaim(pod))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
+	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
@@ -47,7 +48,7 @@ func (s *stopper) hurry(ctx context.Context, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, max(cleanWithin, grace-leaveTime))
 	defer cancel()
 	for !pgdata.Stopped(data) {
-		if wait(ctx, stopPoll) {
+		if pace.Wait(ctx, stopPoll) {
 			continue
 		}
 		s.log.Info("The server does not stop in time: it stops without a last checkpoint")

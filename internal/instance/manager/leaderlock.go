@@ -14,6 +14,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
@@ -117,7 +118,7 @@ func (m *Manager) demoted(ctx context.Context) {
 // Patroni no longer listens, since Patroni ends before a sidecar does.
 func (m *Manager) stays(ctx context.Context) bool {
 	self, cancel := context.WithTimeout(ctx, askWithin)
-	pod, err := m.kube.Self(self, m.Pod)
+	pod, err := m.Kube.Self(self, m.Pod)
 	cancel()
 	switch {
 	case err == nil:
@@ -137,7 +138,7 @@ func (m *Manager) stays(ctx context.Context) bool {
 func (m *Manager) release(ctx context.Context, l *led) bool {
 	now := time.Now()
 	asks := []func() error{func() error {
-		return ignore(m.kube.ReleaseLock(ctx, instance.LeaderName(m.Scope), leaderAnnotation, m.Pod, now), kube.ErrHeld)
+		return ignore(m.Kube.ReleaseLock(ctx, instance.LeaderName(m.Scope), leaderAnnotation, m.Pod, now), kube.ErrHeld)
 	}}
 	for _, host := range l.others {
 		asks = append(asks, func() error { return m.sibling(host).Release(ctx, patroni.Release{Pod: m.Pod, At: now}) })
@@ -150,11 +151,11 @@ func (m *Manager) release(ctx context.Context, l *led) bool {
 	for range asks {
 		err := <-answers
 		if err == nil {
-			return m.note("release the leader lock", nil)
+			return m.Note("release the leader lock", nil)
 		}
 		errs = append(errs, err)
 	}
-	return m.note("release the leader lock", errors.Join(errs...))
+	return m.Note("release the leader lock", errors.Join(errs...))
 }
 
 // over waits until nothing can be written here any more without the lock, and reports whether
@@ -166,7 +167,7 @@ func (m *Manager) over(ctx context.Context) bool {
 	// Patroni may take long to answer while its server stops.
 	go func() {
 		for !m.harmless(ctx) {
-			if !wait(ctx, pollPeriod) {
+			if !pace.Wait(ctx, pollPeriod) {
 				return
 			}
 		}
@@ -221,14 +222,14 @@ func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) {
 	// server answers.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), releaseWithin)
 	defer cancel()
-	err := m.kube.ReleaseLock(ctx, instance.LeaderName(m.Scope), leaderAnnotation, asked.Pod, asked.At)
+	err := m.Kube.ReleaseLock(ctx, instance.LeaderName(m.Scope), leaderAnnotation, asked.Pod, asked.At)
 	switch {
 	case errors.Is(err, kube.ErrHeld):
 		http.Error(w, "another server holds the leader lock, or none does", http.StatusConflict)
 	case err != nil:
 		http.Error(w, "cannot release the leader lock", http.StatusBadGateway)
 	}
-	m.note("release the leader lock of "+asked.Pod, ignore(err, kube.ErrHeld))
+	m.Note("release the leader lock of "+asked.Pod, ignore(err, kube.ErrHeld))
 }
 
 // ignore returns nil if err is none, which is no error for the caller.

@@ -17,6 +17,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/control/controltest"
+	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
@@ -50,7 +51,7 @@ func hung(t *testing.T) *rest.Config {
 func loaded(t *testing.T, a *api, answers time.Duration) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if wait(r.Context(), answers) {
+		if pace.Wait(r.Context(), answers) {
 			a.ServeHTTP(w, r)
 		}
 	}))

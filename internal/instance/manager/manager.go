@@ -2,24 +2,24 @@ package manager
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/exchange"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/metrics"
+	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+	"github.com/storeplane/storeplane/internal/instance/manager/report"
 )
 
 // database is the interface to a manager's own PostgreSQL server.
@@ -27,7 +27,7 @@ type database interface { //nolint:interfacebloat // it is all that a manager as
 	Checkpoint(ctx context.Context) error
 	Reload(ctx context.Context) error
 	Programs(ctx context.Context) (postgres.Programs, error)
-	Followers(ctx context.Context) (map[string]postgres.Follower, error)
+	Followers(ctx context.Context) (map[string]report.Follower, error)
 	Monitoring(ctx context.Context) error
 	Roles(ctx context.Context, desired []postgres.Login) ([]instance.Problem, error)
 	Archiver(ctx context.Context) (postgres.Archiver, error)
@@ -44,12 +44,11 @@ type database interface { //nolint:interfacebloat // it is all that a manager as
 // Manager is the instance manager of one server.
 type Manager struct {
 	Config
-	*notes
+	*exchange.Exchange
 
-	kube    *kube.Client
 	patroni *patroni.Client
 	server  database
-	metrics *metrics
+	metrics *metrics.Metrics
 
 	// remote returns a client of another server's Patroni, and sibling one of its manager, by
 	// their base URLs.
@@ -58,12 +57,8 @@ type Manager struct {
 	// version is the report on this server that is left to the primary's next report, or nil.
 	version atomic.Pointer[instance.Member]
 
-	desired *kube.Watch[corev1.ConfigMap]
-	status  *kube.Watch[corev1.ConfigMap]
-	claim   *kube.Watch[corev1.PersistentVolumeClaim]
-
 	// wakeMember and wakePrimary start a pass of a loop.
-	wakeMember, wakePrimary signal
+	wakeMember, wakePrimary pace.Signal
 
 	// seen is the last status of this server that Patroni reported, or nil.
 	seen atomic.Pointer[patroni.Status]
@@ -77,13 +72,6 @@ type Manager struct {
 	// owned is true once this cluster may start with what the volume holds.
 	owned atomic.Bool
 
-	// owner is the DatabaseCluster, or nil before it is known.
-	owner atomic.Pointer[metav1.OwnerReference]
-
-	// controller is the UID of the StatefulSet that the pod belongs to, or nil before it is
-	// known.
-	controller atomic.Pointer[types.UID]
-
 	// restarts counts restarts of servers. It outlasts the loop beside the primary, which the
 	// primary's own restart ends.
 	restarts restarts
@@ -91,7 +79,7 @@ type Manager struct {
 
 // New returns a manager. config is how to reach the API server.
 func New(c Config, config *rest.Config, log *slog.Logger) (*Manager, error) {
-	// client-go's own log is discarded: notes logs its failures, once each.
+	// client-go's own log is discarded: the exchange logs its failures, once each.
 	klog.LogToStderr(false)
 	klog.SetOutput(discard{})
 
@@ -101,19 +89,12 @@ func New(c Config, config *rest.Config, log *slog.Logger) (*Manager, error) {
 	}
 	access := c.access()
 	m := &Manager{
-		Config: c, notes: newNotes(log),
-		kube: client, patroni: patroni.At(c.Patroni, access), server: c.server(), metrics: newMetrics(),
+		Config: c, patroni: patroni.At(c.Patroni, access), server: c.server(), metrics: metrics.New("patroni_up", "1 while Patroni answers."),
 		remote: clients(access), sibling: clients(access),
-		wakeMember: newSignal(), wakePrimary: newSignal(),
+		wakeMember: pace.NewSignal(), wakePrimary: pace.NewSignal(),
 	}
-	w := m.watcher(func() { m.wakeMember.send(); m.wakePrimary.send() })
-	if m.desired, err = w.ConfigMap(c.Scope); err != nil {
-		return nil, err
-	}
-	if m.status, err = w.ConfigMap(instance.StatusName(c.Scope)); err != nil {
-		return nil, err
-	}
-	if m.claim, err = w.VolumeClaim(instance.VolumeClaim(c.Pod)); err != nil {
+	m.Exchange, err = exchange.New(client, c.Pod, c.Scope, exchange.NewNotes(log), func() { m.wakeMember.Send(); m.wakePrimary.Send() })
+	if err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -123,13 +104,6 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-func (m *Manager) watcher(changed func()) kube.Watcher {
-	return kube.Watcher{
-		Client: m.kube, Changed: changed,
-		Failed: func(what string, err error) { m.note("watch "+what, err) },
-	}
-}
-
 // Run runs the manager until the context ends.
 func (m *Manager) Run(ctx context.Context) error {
 	serving, err := m.serve(ctx)
@@ -137,9 +111,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		return err
 	}
 	var all sync.WaitGroup
-	all.Go(func() { m.desired.Run(ctx) })
-	all.Go(func() { m.status.Run(ctx) })
-	all.Go(func() { m.claim.Run(ctx) })
+	all.Go(func() { m.Exchange.Run(ctx) })
 	all.Go(func() { m.followRole(ctx) })
 	all.Go(func() { m.followFiles(ctx) })
 	all.Go(func() { m.runMember(ctx) })
@@ -148,118 +120,6 @@ func (m *Manager) Run(ctx context.Context) error {
 	m.end()
 	all.Wait()
 	return <-serving
-}
-
-// target returns what is desired, as text and parsed. It returns false while that is not
-// known.
-func (m *Manager) target() (string, *instance.Desired, bool) {
-	cm := m.desired.One()
-	if cm == nil {
-		return "", nil, false
-	}
-	raw, ok := cm.Data[instance.DesiredKey]
-	if !ok {
-		return "", nil, false
-	}
-	d := &instance.Desired{}
-	err := json.Unmarshal([]byte(raw), d)
-	if err == nil {
-		err = d.CheckProtocol(instance.OldestProtocol, instance.Protocol)
-	}
-	if !m.note("read what is desired", err) {
-		return "", nil, false
-	}
-	return raw, d, true
-}
-
-// reported reads the last report under a key. It returns false while no reports are known.
-func (m *Manager) reported(key string, into any) bool {
-	cm := m.status.One()
-	if cm == nil {
-		return false
-	}
-	if raw, ok := cm.Data[key]; ok {
-		// A report that cannot be parsed is written again.
-		_ = json.Unmarshal([]byte(raw), into)
-	}
-	return true
-}
-
-// lastCluster returns the primary's last report if that is on this StatefulSet's servers, or
-// else an empty one. It returns false while no reports are known.
-func (m *Manager) lastCluster() (instance.Cluster, bool) {
-	last := instance.Cluster{}
-	known := m.reported(instance.ClusterKey, &last)
-	if !last.Of(m.controllerUID(), m.ownerUID()) {
-		return instance.Cluster{}, known
-	}
-	return last, known
-}
-
-// ownerUID returns the UID of the DatabaseCluster, or "" before it is known.
-func (m *Manager) ownerUID() string {
-	if owner := m.owner.Load(); owner != nil {
-		return string(owner.UID)
-	}
-	return ""
-}
-
-// controllerUID returns the UID of the pod's StatefulSet, or "" before it is known.
-func (m *Manager) controllerUID() string {
-	if uid := m.controller.Load(); uid != nil {
-		return string(*uid)
-	}
-	return ""
-}
-
-// publish writes a report and removes the obsolete ones, if that changes anything.
-func (m *Manager) publish(ctx context.Context, key string, report any, obsolete ...string) {
-	m.publishAll(ctx, key, map[string]any{key: report}, obsolete...)
-}
-
-// publishAll writes several reports at once, of which one is the reason.
-func (m *Manager) publishAll(ctx context.Context, reason string, reports map[string]any, obsolete ...string) {
-	cm := m.status.One()
-	changes := map[string]*string{}
-	for key, report := range reports {
-		data, err := json.Marshal(report)
-		if !m.note("write "+key, err) || cm == nil {
-			return
-		}
-		if text := string(data); cm.Data[key] != text {
-			changes[key] = &text
-		}
-	}
-	for _, k := range obsolete {
-		changes[k] = nil
-	}
-	if len(changes) > 0 {
-		m.note("report "+reason, m.kube.PatchData(ctx, instance.StatusName(m.Scope), changes))
-	}
-}
-
-// event creates an event about the DatabaseCluster. A failure is only logged.
-func (m *Manager) event(ctx context.Context, kind, reason, message string) {
-	owner := m.cluster(ctx)
-	if owner == nil {
-		return
-	}
-	m.note("write events", m.kube.Event(ctx, *owner, m.Pod, kind, reason, message))
-}
-
-// cluster returns the DatabaseCluster that this server belongs to, or nil while it is not
-// known.
-func (m *Manager) cluster(ctx context.Context) *metav1.OwnerReference {
-	if owner := m.owner.Load(); owner != nil {
-		return owner
-	}
-	set, err := m.kube.StatefulSet(ctx, m.Scope)
-	if !m.note("read the StatefulSet", err) {
-		return nil
-	}
-	owner := metav1.GetControllerOf(set)
-	m.owner.Store(owner)
-	return owner
 }
 
 // reasons are the reasons of events about problems, by their subjects.
@@ -283,7 +143,7 @@ func (m *Manager) followRole(ctx context.Context) {
 	lost := time.Time{}
 	for ctx.Err() == nil {
 		status, err := m.patroni.Status(ctx)
-		if m.note("ask Patroni", err) {
+		if m.Note("ask Patroni", err) {
 			lost = time.Time{}
 		} else {
 			status = nil
@@ -292,9 +152,12 @@ func (m *Manager) followRole(ctx context.Context) {
 			}
 		}
 		if changed(m.seen.Swap(status), status) {
-			m.wakeMember.send()
+			m.wakeMember.Send()
 		}
-		m.metrics.role(status)
+		m.metrics.Role(status != nil, status != nil && status.Primary())
+		if status != nil {
+			m.metrics.Restart(status.PendingRestart)
+		}
 		switch {
 		case stop == nil && status != nil && status.Primary():
 			stop = m.startPrimary(ctx)
@@ -303,7 +166,7 @@ func (m *Manager) followRole(ctx context.Context) {
 			stop = nil
 			go m.demoted(ctx)
 		}
-		wait(ctx, time.Second)
+		pace.Wait(ctx, time.Second)
 	}
 }
 
@@ -321,7 +184,7 @@ func (m *Manager) startPrimary(ctx context.Context) func() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.note("run beside the primary", m.runPrimary(ctx))
+		m.Note("run beside the primary", m.runPrimary(ctx))
 	}()
 	return func() {
 		cancel()

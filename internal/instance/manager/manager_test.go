@@ -23,7 +23,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
-	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+	"github.com/storeplane/storeplane/internal/instance/manager/report"
 )
 
 const setName = "db-postgresql"
@@ -319,7 +319,7 @@ func TestHandOverBeforeShrinking(t *testing.T) {
 	a, config := installed(t)
 	s, at := newServers(t)
 	s.cluster.Members[0].Role, s.cluster.Members[2].Role = "replica", "leader"
-	s.followers["db-postgresql-0"] = postgres.Follower{Streaming: true}
+	s.followers["db-postgresql-0"] = report.Follower{Streaming: true}
 	small := text(t, desired(func(d *instance.Desired) { d.Size = 2 }))
 	a.change("configmaps/"+setName, func(o map[string]any) { o["data"] = map[string]any{instance.DesiredKey: small} })
 	manage(t, setName+"-2", s, at, config)

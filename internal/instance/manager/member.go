@@ -10,7 +10,7 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
-	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/report"
 	"github.com/storeplane/storeplane/internal/instance/manager/volume"
@@ -21,10 +21,6 @@ const (
 
 	// startWithin is how long a server waits for its volume to expand.
 	startWithin = 60 * time.Second
-
-	// askAgain is the pause before more storage is requested again after a refusal: the
-	// StorageClass may allow expansion by then.
-	askAgain = time.Minute
 
 	// problemDelay is how long a problem lasts before it is reported.
 	problemDelay = 15 * time.Second
@@ -39,11 +35,7 @@ type member struct {
 	// beside is the primary beside which the server starts.
 	beside beside
 
-	// asked is when storage was requested last, size is how much, and refusal is why it was
-	// refused, or "".
-	asked   time.Time
-	size    string
-	refusal string
+	growth volume.Grower
 
 	problem string
 	since   time.Time
@@ -82,13 +74,13 @@ type member struct {
 
 func (m *Manager) runMember(ctx context.Context) {
 	b := &member{Manager: m, started: time.Now()}
-	loop(ctx, m.wakeMember, b.pass)
+	pace.Loop(ctx, m.wakeMember, b.pass)
 }
 
 // pass expands the volume and reports on this server.
 func (b *member) pass(ctx context.Context) time.Duration {
 	last := instance.Member{}
-	known := b.reported(instance.MemberKey(b.Pod), &last)
+	known := b.Reported(instance.MemberKey(b.Pod), &last)
 
 	next := instance.Member{Protocol: instance.Protocol, Version: last.Version, Capacity: last.Capacity, Volume: last.Volume, Restart: last.Restart}
 	status := b.seen.Load()
@@ -120,16 +112,16 @@ func (b *member) pass(ctx context.Context) time.Duration {
 		next.Data = b.data
 	}
 	b.grow(ctx, &next)
-	b.metrics.certificate("tls", b.TLSDir)
-	b.metrics.certificate("control", b.ControlDir)
+	b.metrics.Certificate("tls", b.TLSDir)
+	b.metrics.Certificate("control", b.ControlDir)
 	switch {
 	case !known:
 	case b.leavesVersion(status, last, next, time.Now()):
 		b.version.Store(&next)
-		return pause
+		return pace.Pause
 	default:
 		b.version.Store(nil)
-		b.publish(ctx, instance.MemberKey(b.Pod), next)
+		b.Publish(ctx, instance.MemberKey(b.Pod), next)
 	}
 	if !b.owned.Load() {
 		return b.heldPeriod()
@@ -157,7 +149,7 @@ func (b *member) leavesVersion(status *patroni.Status, last, next instance.Membe
 // waits for takes seconds in most cases, but a decision of a user may take long.
 func (b *member) heldPeriod() time.Duration {
 	if time.Since(b.started) < startWithin {
-		return pause
+		return pace.Pause
 	}
 	return memberPeriod / 2
 }
@@ -166,13 +158,13 @@ func (b *member) heldPeriod() time.Duration {
 // runs any more, and a copy of the primary may need the space.
 func (b *member) forgetRestore() {
 	if b.ran() {
-		b.note("forget an interrupted restore", archive.Config{Volume: b.Volume}.ForgetRestore())
+		b.Note("forget an interrupted restore", archive.Config{Volume: b.Volume}.ForgetRestore())
 	}
 }
 
 // ran reports whether the cluster has had a primary.
 func (b *member) ran() bool {
-	last, known := b.lastCluster()
+	last, known := b.LastCluster()
 	return known && last.Primary != ""
 }
 
@@ -197,10 +189,10 @@ func (b *member) settled(problem, last string, now time.Time) string {
 
 func (b *member) filling(last int) int {
 	used, size, err := volume.Usage(b.Volume)
-	if !b.note("look at the volume", err) {
+	if !b.Note("look at the volume", err) {
 		return last
 	}
-	b.metrics.volume(used, size)
+	b.metrics.Volume(used, size)
 	return volume.Filling(used, size, last)
 }
 
@@ -209,47 +201,21 @@ func (b *member) grow(ctx context.Context, next *instance.Member) {
 	if time.Since(b.started) >= startWithin {
 		b.sized.Store(true)
 	}
-	_, desired, ok := b.target()
-	claim := b.claim.One()
+	_, desired, ok := b.Target()
+	claim := b.Claim.One()
 	if !ok || claim == nil {
 		return
 	}
 	if capacity, ok := claim.Status.Capacity[corev1.ResourceStorage]; ok {
 		next.Capacity = capacity.String()
 	}
-	growth, err := volume.Decide(claim, desired.Storage)
-	if !b.note("read the volume's size", err) {
-		return
-	}
+	growth, err := b.growth.Grow(ctx, claim, desired.Storage, b.Kube.PatchStorage)
+	b.Note("grow the volume", err)
 	next.Volume = growth.Words
-	if growth.Request {
-		next.Volume, growth.Refused = b.request(ctx, desired.Storage)
+	if growth.Request && err == nil {
+		b.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Growing the volume of "+b.Pod+" to "+desired.Storage)
 	}
 	if growth.Done || growth.Refused {
 		b.sized.Store(true)
 	}
-}
-
-// request requests more storage, and returns a message and true if that was refused.
-func (b *member) request(ctx context.Context, size string) (string, bool) {
-	if size == b.size && b.refusal != "" && time.Since(b.asked) < askAgain {
-		return volume.Refusal(size, b.refusal), true
-	}
-	err := b.kube.PatchStorage(ctx, instance.VolumeClaim(b.Pod), size)
-	b.note("grow the volume", err)
-	if b.size != size || err == nil {
-		b.refusal = ""
-	}
-	b.asked, b.size = time.Now(), size
-	switch {
-	case err == nil:
-		b.event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Growing the volume of "+b.Pod+" to "+size)
-	case kube.Refused(err):
-		b.refusal = kube.Reason(err)
-	}
-	// A refusal stands until the API server gives another answer.
-	if b.refusal != "" {
-		return volume.Refusal(size, b.refusal), true
-	}
-	return "", false
 }

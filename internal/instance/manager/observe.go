@@ -12,7 +12,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
-	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
+	"github.com/storeplane/storeplane/internal/instance/manager/report"
 	"github.com/storeplane/storeplane/internal/instance/manager/roll"
 )
 
@@ -41,11 +41,11 @@ func (p *primary) observe(ctx context.Context, raw string, desired *instance.Des
 // observeUncached reads the state of all servers with objects from the API server itself, before a
 // step is executed.
 func (p *primary) observeUncached(ctx context.Context, raw string, desired *instance.Desired) (*view, error) {
-	set, err := p.kube.StatefulSet(ctx, p.Scope)
+	set, err := p.Kube.StatefulSet(ctx, p.Scope)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := p.kube.Pods(ctx, p.selector())
+	pods, err := p.Kube.Pods(ctx, p.selector())
 	if err != nil {
 		return nil, err
 	}
@@ -87,48 +87,14 @@ func (p *primary) observeWith(ctx context.Context, raw string, desired *instance
 	return v, nil
 }
 
-// servers returns the cluster as package roll has it: a place for each server that is desired,
-// and those beyond that exist.
-func (c Config) servers(desired *instance.Desired, pods []*corev1.Pod, set *k8sappsv1.StatefulSet, members *patroni.Cluster, followers map[string]postgres.Follower) roll.Cluster {
-	cluster := roll.Cluster{
-		Primary: c.Pod, Size: int(desired.Size), Synchronous: desired.Synchronous, Hibernated: desired.Hibernated, LagBytes: instance.LagBytes,
-	}
-	revision := ""
-	if set != nil && set.Status.ObservedGeneration == set.Generation && set.DeletionTimestamp == nil {
-		revision = set.Status.UpdateRevision
-		cluster.Replace = revision != "" && set.Spec.UpdateStrategy.Type == k8sappsv1.OnDeleteStatefulSetStrategyType
-	}
-	byOrdinal := map[int]*corev1.Pod{}
-	count := cluster.Size
-	for _, pod := range pods {
-		if n := c.ordinal(pod.Name); n >= 0 {
-			byOrdinal[n] = pod
-			count = max(count, n+1)
-		}
-	}
-	for n := range count {
-		pod := byOrdinal[n]
-		if pod == nil && n >= cluster.Size {
-			continue
-		}
-		s := roll.Server{Pod: c.podName(n), Ordinal: n}
-		if pod != nil {
-			s.Exists, s.Deleting, s.Ready = true, pod.DeletionTimestamp != nil, ready(pod)
-			s.Outdated = revision != "" && pod.Labels[k8sappsv1.ControllerRevisionHashLabelKey] != revision
-		}
+// servers returns the cluster as package roll has it.
+func (c Config) servers(desired *instance.Desired, pods []*corev1.Pod, set *k8sappsv1.StatefulSet, members *patroni.Cluster, followers map[string]report.Follower) roll.Cluster {
+	return roll.Observe(c.Scope, c.Pod, desired, pods, set, func(s *roll.Server) {
 		if f, ok := followers[s.Pod]; ok {
 			s.Streaming, s.Synchronous, s.LagBytes = f.Streaming, f.Synchronous, f.Lag
 		}
 		if m := members.Member(s.Pod); m != nil {
 			s.Restart = m.PendingRestart
 		}
-		cluster.Servers = append(cluster.Servers, s)
-	}
-	return cluster
-}
-
-func ready(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }

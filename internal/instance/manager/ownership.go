@@ -35,12 +35,12 @@ var errOccupied = errors.New("the volume holds data of another DatabaseCluster")
 // another DatabaseCluster has adopted all of them.
 func (b *member) takeOwnership(ctx context.Context, next *instance.Member) {
 	if b.owned.Load() {
-		b.note("decide anew whether the server leads", b.reconsider(ctx))
+		b.Note("decide anew whether the server leads", b.reconsider(ctx))
 		return
 	}
 	started := b.seen.Load() != nil
 	g, err := b.ground(ctx)
-	if !b.note("read which cluster the server is of", err) {
+	if !b.Note("read which cluster the server is of", err) {
 		// Without the API server Patroni starts no server either. A server that runs already
 		// is not stopped.
 		b.owned.Store(started)
@@ -56,13 +56,13 @@ func (b *member) takeOwnership(ctx context.Context, next *instance.Member) {
 		return
 	}
 	// A volume that is full, for example, must not keep its server from starting.
-	b.note("own the volume", writeOwner(b.Volume, g.uid))
+	b.Note("own the volume", writeOwner(b.Volume, g.uid))
 	b.owned.Store(true)
 }
 
 // decided reports whether the server may start beside others of its name.
 func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) bool {
-	if err := b.compare(ctx, g); !b.note("read what the server starts beside", err) {
+	if err := b.compare(ctx, g); !b.Note("read what the server starts beside", err) {
 		return false
 	}
 	next.Servers = g.servers
@@ -76,22 +76,22 @@ func (b *member) decided(ctx context.Context, g *ground, next *instance.Member) 
 		v.Start = v.Held.Message == ""
 	}
 	// A server that was chosen stays chosen while it is not known what another volume holds.
-	if !v.First && !v.Unknown && !b.note("withdraw the failover to this server", b.resign(ctx)) {
+	if !v.First && !v.Unknown && !b.Note("withdraw the failover to this server", b.resign(ctx)) {
 		return false
 	}
 	if !v.Start {
 		next.Held = &v.Held
 		if v.Held.Undecided && b.held != v.Held && g.speaks(b.Pod) {
-			b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonLeaderUndecided, v.Held.Message)
+			b.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonLeaderUndecided, v.Held.Message)
 		}
 		b.held = v.Held
 		return false
 	}
-	if !b.note("have the server begin a timeline of its own", b.timeline(v.First, g)) {
+	if !b.Note("have the server begin a timeline of its own", b.timeline(v.First, g)) {
 		return false
 	}
 	if v.First {
-		b.event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumesCompared, fmt.Sprintf("%s leads with volume claim %s: timeline %d, position %s", b.Pod, instance.VolumeClaim(b.Pod), b.data.Timeline, b.data.Position))
+		b.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumesCompared, fmt.Sprintf("%s leads with volume claim %s: timeline %d, position %s", b.Pod, instance.VolumeClaim(b.Pod), b.data.Timeline, b.data.Position))
 	}
 	return true
 }
@@ -151,7 +151,7 @@ func (b *member) reconsider(ctx context.Context) error {
 		// The server is a member as before.
 		return nil
 	}
-	pod, err := b.kube.Self(ctx, b.Pod)
+	pod, err := b.Kube.Self(ctx, b.Pod)
 	if err != nil {
 		return err
 	}
@@ -162,13 +162,22 @@ func (b *member) reconsider(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.kube.DeletePod(ctx, pod)
+	return b.Kube.DeletePod(ctx, pod)
 }
 
-// again has a server wait to lead. If it was withdrawn it is no candidate any more, but may
-// have been named again since, so it stands again.
+// again has a server wait to lead. It stands again if it is no candidate any more: because it
+// was withdrawn and named again since, or because another server was named in between, stood in
+// its place, and resigned.
 func (b *member) again(ctx context.Context, g *ground, waits bool) error {
-	if b.withdrawn {
+	candidate, err := b.candidate(ctx)
+	if err != nil {
+		return err
+	}
+	if b.withdrawn || !candidate {
+		// Patroni removes the failover once the server leads, and the status may be a second old.
+		if now, err := b.patroni.Status(ctx); err == nil && now.Leads() {
+			return nil
+		}
 		if message := b.stand(ctx, g); message != "" {
 			return errors.New(message)
 		}
@@ -200,10 +209,10 @@ func (b *member) makeRoom(ctx context.Context, g *ground) string {
 // clear sets aside data that no server can start with.
 func (b *member) clear(ctx context.Context, why, holds string) string {
 	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), why)
-	if !b.note("set the data aside", err) {
+	if !b.Note("set the data aside", err) {
 		return fmt.Sprintf("volume claim %s %s, and it cannot be set aside for a copy of the primary: enlarge the volume claim, or delete volume claim and pod %s if that data is not needed", instance.VolumeClaim(b.Pod), holds, b.Pod)
 	}
-	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: volume claim %s %s. That data is set aside in folder %s", b.Pod, instance.VolumeClaim(b.Pod), holds, filepath.Base(where)))
+	b.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: volume claim %s %s. That data is set aside in folder %s", b.Pod, instance.VolumeClaim(b.Pod), holds, filepath.Base(where)))
 	return ""
 }
 
@@ -212,7 +221,7 @@ func (b *member) clear(ctx context.Context, why, holds string) string {
 // may overwrite it.
 func (b *member) clearBranch(ctx context.Context, g *ground) string {
 	history, err := b.remote(g.address).History(ctx)
-	if !b.note("read the primary's history", err) {
+	if !b.Note("read the primary's history", err) {
 		return "Waiting for the history of the primary's timelines"
 	}
 	if !history.Complete(g.timeline) && b.beside.since(g.address, g.timeline) < startWithin {
@@ -222,15 +231,15 @@ func (b *member) clearBranch(ctx context.Context, g *ground) string {
 		return ""
 	}
 	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "branch")
-	if !b.note("set a diverged branch aside", err) && b.data.Timeline == g.timeline {
+	if !b.Note("set a diverged branch aside", err) && b.data.Timeline == g.timeline {
 		// pg_rewind compares only the numbers of timelines, and would do nothing.
 		return fmt.Sprintf("volume claim %s went on without the primary on a timeline of the same number, %d, and has no room to set that aside for a copy of the primary: enlarge it, or delete volume claim and pod %s if what it has beyond the primary is not needed", instance.VolumeClaim(b.Pod), g.timeline, b.Pod)
 	}
 	if err != nil {
-		b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s is rewound to the primary: what volume claim %s has from timeline %d, position %s, is not set aside: %v", b.Pod, instance.VolumeClaim(b.Pod), b.data.Timeline, b.data.Position, err))
+		b.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s is rewound to the primary: what volume claim %s has from timeline %d, position %s, is not set aside: %v", b.Pod, instance.VolumeClaim(b.Pod), b.data.Timeline, b.data.Position, err))
 		return ""
 	}
-	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: volume claim %s went on without it, to timeline %d, position %s. That data is set aside in folder %s", b.Pod, instance.VolumeClaim(b.Pod), b.data.Timeline, b.data.Position, filepath.Base(where)))
+	b.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: volume claim %s went on without it, to timeline %d, position %s. That data is set aside in folder %s", b.Pod, instance.VolumeClaim(b.Pod), b.data.Timeline, b.data.Position, filepath.Base(where)))
 	return ""
 }
 
@@ -254,10 +263,10 @@ func (b *beside) since(address string, timeline int64) time.Duration {
 // once, again and again.
 func (b *member) clearOther(ctx context.Context) string {
 	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "other")
-	if !b.note("set another database aside", err) {
+	if !b.Note("set another database aside", err) {
 		return fmt.Sprintf("volume claim %s holds another database than the primary's, with system identifier %s, and has no room for both: enlarge it, or delete volume claim and pod %s if that database is not needed", instance.VolumeClaim(b.Pod), b.data.System, b.Pod)
 	}
-	b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: the database that was on volume claim %s, with system identifier %s, is set aside in folder %s", b.Pod, instance.VolumeClaim(b.Pod), b.data.System, filepath.Base(where)))
+	b.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies the primary: the database that was on volume claim %s, with system identifier %s, is set aside in folder %s", b.Pod, instance.VolumeClaim(b.Pod), b.data.System, filepath.Base(where)))
 	return ""
 }
 

@@ -26,7 +26,7 @@ func (c *parameters) check(ctx context.Context, m *Manager, of map[string]string
 		if err == nil {
 			problems, err = postgres.CheckParameters(ctx, programs, of)
 		}
-		if !m.note("check the parameters", err) {
+		if !m.Note("check the parameters", err) {
 			return
 		}
 	}

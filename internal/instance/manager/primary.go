@@ -11,7 +11,9 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/apply"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/instance/manager/report"
 	"github.com/storeplane/storeplane/internal/instance/manager/roll"
 )
@@ -36,12 +38,11 @@ const (
 type primary struct {
 	*Manager
 
-	pods   *kube.Watch[corev1.Pod]
-	set    *kube.Watch[k8sappsv1.StatefulSet]
-	secret *kube.Watch[corev1.Secret]
+	pods *kube.Watch[corev1.Pod]
+	set  *kube.Watch[k8sappsv1.StatefulSet]
 
 	lags       report.Lags
-	applied    applied
+	applied    apply.Applier
 	parameters parameters
 	began      time.Time
 	since      time.Time
@@ -55,7 +56,8 @@ type primary struct {
 // runPrimary runs the loop until the context ends.
 func (m *Manager) runPrimary(ctx context.Context) error {
 	p := &primary{Manager: m, began: time.Now(), since: time.Now(), archiving: m.newArchiving()}
-	w := m.watcher(m.wakePrimary.send)
+	p.applied = apply.Applier{Exchange: m.Exchange, Changed: m.wakePrimary.Send, Bring: p.bring}
+	w := m.Watcher(m.wakePrimary.Send)
 	var err error
 	if p.pods, err = w.Pods(m.selector()); err != nil {
 		return err
@@ -72,27 +74,27 @@ func (m *Manager) runPrimary(ctx context.Context) error {
 		defer close(watched)
 		p.archiving.run(ctx)
 	}()
-	loop(ctx, m.wakePrimary, p.pass)
+	pace.Loop(ctx, m.wakePrimary, p.pass)
 	cancel()
 	<-watched
-	m.metrics.cluster(nil, true)
-	m.metrics.archive(nil, 0)
+	m.metrics.Cluster(nil, true)
+	m.metrics.Archive(nil, 0)
 	return nil
 }
 
 // pass takes one step towards what is desired, and reports.
 func (p *primary) pass(ctx context.Context) time.Duration {
-	raw, desired, ok := p.target()
+	raw, desired, ok := p.Target()
 	if !ok || !p.pods.Synced() || !p.set.Synced() {
 		return rollingPeriod
 	}
-	p.controlled()
-	before, ok := p.lastCluster()
+	p.Controlled(p.pods.List())
+	before, ok := p.LastCluster()
 	if !ok {
 		return rollingPeriod
 	}
 	p.tie(ctx)
-	if !p.apply(ctx, raw, desired) && time.Since(p.began) < settleWithin {
+	if !p.applied.Apply(ctx, raw, desired) && time.Since(p.began) < settleWithin {
 		// The first report is complete, instead of a second one a moment later.
 		return rollingPeriod
 	}
@@ -100,18 +102,18 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	p.growRepository(ctx, desired, time.Now())
 
 	view, err := p.observe(ctx, raw, desired)
-	if !p.note("look at the servers", err) {
+	if !p.Note("look at the servers", err) {
 		return rollingPeriod
 	}
 	step := roll.Next(view.cluster)
 	p.decide(desired)
 	next := p.report(view, step, before, p.named(desired, before.Began))
-	p.metrics.cluster(&next, next.Applied == instance.Digest(raw))
+	p.metrics.Cluster(&next, next.Applied == instance.Digest(raw))
 	reports := map[string]any{instance.ClusterKey: next}
 	if own := p.version.Swap(nil); own != nil {
 		reports[instance.MemberKey(p.Pod)] = own
 	}
-	p.publishAll(ctx, instance.ClusterKey, reports, p.obsolete(view)...)
+	p.PublishAll(ctx, instance.ClusterKey, reports, p.obsolete(view)...)
 	p.createEvents(ctx, before, next)
 	p.reloadStandbys(ctx, view)
 	p.reinitialize(ctx, view)
@@ -122,17 +124,6 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	return primaryPeriod
 }
 
-// controlled stores the UID of the pod's StatefulSet, since another StatefulSet may have
-// adopted the pod. A pod whose StatefulSet was deleted reports that one as long as it runs,
-// not the next one of its name.
-func (p *primary) controlled() {
-	for _, pod := range p.pods.List() {
-		if owner := metav1.GetControllerOf(pod); owner != nil && pod.Name == p.Pod {
-			p.controller.Store(&owner.UID)
-		}
-	}
-}
-
 // tie makes the StatefulSet the owner of the leader lock, which Patroni creates, so that the
 // lock is deleted with the StatefulSet.
 func (p *primary) tie(ctx context.Context) {
@@ -140,13 +131,13 @@ func (p *primary) tie(ctx context.Context) {
 	if set == nil || time.Since(p.tied) < tiePeriod {
 		return
 	}
-	lock, err := p.kube.ConfigMap(ctx, instance.LeaderName(p.Scope))
-	if !p.note("read the leader lock", err) {
+	lock, err := p.Kube.ConfigMap(ctx, instance.LeaderName(p.Scope))
+	if !p.Note("read the leader lock", err) {
 		return
 	}
 	owned := slices.ContainsFunc(lock.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == set.UID })
 	owner := metav1.OwnerReference{APIVersion: k8sappsv1.SchemeGroupVersion.String(), Kind: "StatefulSet", Name: set.Name, UID: set.UID}
-	if owned || p.note("tie the leader lock to the StatefulSet", p.kube.Own(ctx, instance.LeaderName(p.Scope), owner)) {
+	if owned || p.Note("tie the leader lock to the StatefulSet", p.Kube.Own(ctx, instance.LeaderName(p.Scope), owner)) {
 		p.tied = time.Now()
 	}
 }
@@ -154,7 +145,7 @@ func (p *primary) tie(ctx context.Context) {
 // decide ends the effect of an annotation that names a leader, since there is one: it moves
 // the time at which the primary began to lead, which is part of the annotation's value.
 func (p *primary) decide(desired *instance.Desired) {
-	if owner := p.owner.Load(); owner != nil && instance.LeadWith(desired.LeadWith, instance.LeadState(string(owner.UID), stamp(p.since))) != "" {
+	if instance.LeadWith(desired.LeadWith, instance.LeadState(p.OwnerUID(), stamp(p.since))) != "" {
 		p.since = time.Now()
 	}
 }
@@ -162,8 +153,7 @@ func (p *primary) decide(desired *instance.Desired) {
 // named reports whether this server leads because an annotation named it, given when the
 // primary before began to lead.
 func (p *primary) named(desired *instance.Desired, before string) bool {
-	owner := p.owner.Load()
-	return owner != nil && instance.LeadWith(desired.LeadWith, instance.LeadState(string(owner.UID), before)) == instance.VolumeClaim(p.Pod)
+	return instance.LeadWith(desired.LeadWith, instance.LeadState(p.OwnerUID(), before)) == instance.VolumeClaim(p.Pod)
 }
 
 // stampLayout is the layout of a time that is valid in the value of an annotation.
@@ -181,7 +171,7 @@ func stamp(at time.Time) string {
 // new ones are applied.
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster, named bool) instance.Cluster {
 	next := instance.Cluster{
-		Primary: p.Pod, Began: stamp(p.since), Set: p.controllerUID(), Owner: p.ownerUID(), Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
+		Primary: p.Pod, Began: stamp(p.since), Set: p.ControllerUID(), Owner: p.OwnerUID(), Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
 		Standbys: report.Joined(p.Pod, v.standbys, &before, named), Rolling: step.Words, System: before.System, Stanza: before.Stanza, Archive: before.Archive, Repository: before.Repository,
 	}
 	if p.repository.known {
@@ -190,11 +180,11 @@ func (p *primary) report(v *view, step roll.Step, before instance.Cluster, named
 	if v.timeline != 0 {
 		next.Timeline = v.timeline
 	}
-	if p.applied.done {
-		next.Applied, next.Credentials = p.applied.digest, p.applied.credentials
+	if p.applied.Done {
+		next.Applied, next.Credentials = p.applied.Digest, p.applied.Credentials
 	}
-	problems := slices.Concat(p.applied.problems, p.parameters.problems, report.Pods(v.pods, before.Problems))
-	if !p.applied.done {
+	problems := slices.Concat(p.applied.Problems, p.parameters.problems, report.Pods(v.pods, before.Problems))
+	if !p.applied.Done {
 		// Problems that the primary before found are kept until this one has tried.
 		problems = append(problems, slices.DeleteFunc(slices.Clone(before.Problems), func(b instance.Problem) bool {
 			return b.Subject != instance.SubjectDatabase && b.Subject != instance.SubjectUser
@@ -234,7 +224,7 @@ func (p *primary) archived(next *instance.Cluster, before instance.Cluster) []in
 
 // obsolete returns the keys of members that no longer exist and are not desired.
 func (p *primary) obsolete(v *view) []string {
-	status := p.status.One()
+	status := p.Status.One()
 	if status == nil {
 		return nil
 	}
@@ -251,10 +241,10 @@ func (p *primary) obsolete(v *view) []string {
 // createEvents creates events about what has changed.
 func (p *primary) createEvents(ctx context.Context, before, next instance.Cluster) {
 	if !p.promoted && before.Primary != p.Pod {
-		p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonPromoted, p.Pod+" is the primary")
+		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonPromoted, p.Pod+" is the primary")
 	}
 	p.promoted = true
 	for _, problem := range report.New(before.Problems, next.Problems) {
-		p.event(ctx, corev1.EventTypeWarning, reasons[problem.Subject], problem.Message)
+		p.Event(ctx, corev1.EventTypeWarning, reasons[problem.Subject], problem.Message)
 	}
 }

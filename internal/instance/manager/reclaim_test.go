@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -498,6 +500,47 @@ func TestReclaimWithdrawn(t *testing.T) {
 			}
 			if _, err := os.Stat(filepath.Join(stale.Dir, instance.CandidateFile)); (err == nil) != tc.stands {
 				t.Errorf("%s\nit still stands: %t", tc.reason, err == nil)
+			}
+		})
+	}
+}
+
+// TestReclaimReplaced: while a named server waits for Patroni to promote it, one that was named in
+// between has stood in its place and resigned. Patroni is to have the named one lead all the same.
+func TestReclaimReplaced(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// failover is Patroni's request as it is found. leads means that the server has been promoted,
+		// which removes the request.
+		failover map[string]any
+		leads    bool
+		want     map[string]any
+	}{
+		"Resigned": {want: map[string]any{candidateAnnotation: setName + "-1"}},
+		"Standing": {failover: map[string]any{candidateAnnotation: setName + "-0"}, want: map[string]any{candidateAnnotation: setName + "-1"}},
+		"Leads":    {leads: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := reclaim(t, 2, 0, 1)
+			r.desire(func(d *instance.Desired) { d.Size, d.LeadWith = 2, "data-"+setName+"-1@dbc" })
+			second := r.server(1, pgdatatest.New(t).Begin())
+			r.starts(second, "it was named")
+			r.api.change("configmaps/"+setName+"-failover", func(o map[string]any) {
+				meta, _ := o["metadata"].(map[string]any)
+				delete(meta, "annotations")
+				if tc.failover != nil {
+					meta["annotations"] = tc.failover
+				}
+			})
+			if tc.leads {
+				r.answersAt(second)
+			}
+			second.seen.Store(&patroni.Status{State: "running", Role: patroni.RoleReplica})
+			b := &member{Manager: second, data: &instance.Data{State: instance.DataWhole, Timeline: 1}}
+			if err := b.reconsider(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, r.api.annotations("configmaps/"+setName+"-failover"), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("Patroni's failover: -want, +got:\n%s", diff)
 			}
 		})
 	}

@@ -44,23 +44,23 @@ func (p *primary) growRepository(ctx context.Context, desired *instance.Desired,
 		return
 	}
 	r.of, r.tried = want, now
-	claim, err := p.kube.VolumeClaim(ctx, want.Claim)
-	if !p.note("check the volume of the backups", err) {
+	claim, err := p.Kube.VolumeClaim(ctx, want.Claim)
+	if !p.Note("check the volume of the backups", err) {
 		return
 	}
 	growth, err := volume.Decide(claim, want.Storage)
-	if !p.note("read the size of the backups' volume", err) {
+	if !p.Note("read the size of the backups' volume", err) {
 		return
 	}
 	r.known, r.words = true, growth.Words
 	if !growth.Request {
 		return
 	}
-	err = p.kube.PatchStorage(ctx, want.Claim, want.Storage)
-	p.note("grow the volume of the backups", err)
+	err = p.Kube.PatchStorage(ctx, want.Claim, want.Storage)
+	p.Note("grow the volume of the backups", err)
 	switch {
 	case err == nil:
-		p.event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Growing the volume of the backups to "+want.Storage)
+		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Growing the volume of the backups to "+want.Storage)
 	case kube.Refused(err):
 		r.words = volume.Refusal(want.Storage, kube.Reason(err))
 	}

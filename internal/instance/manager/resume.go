@@ -35,7 +35,7 @@ func (b *member) resume(ctx context.Context, status *patroni.Status, now time.Ti
 		return
 	}
 	b.unfinished = now
-	if b.note("copy the primary again", b.patroni.Reinitialize(ctx)) {
-		b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, b.Pod+" copies the primary again: its last copy was never finished")
+	if b.Note("copy the primary again", b.patroni.Reinitialize(ctx)) {
+		b.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, b.Pod+" copies the primary again: its last copy was never finished")
 	}
 }

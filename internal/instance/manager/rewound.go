@@ -28,8 +28,8 @@ func (b *member) rewound(ctx context.Context) {
 		err = json.Unmarshal(data, &state)
 	}
 	if err == nil {
-		b.event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, fmt.Sprintf("%s copies the primary: %s", b.Pod, state.Message))
+		b.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, fmt.Sprintf("%s copies the primary: %s", b.Pod, state.Message))
 	}
-	b.note("read how the server was rewound", err)
-	b.note("forget how the server was rewound", os.Remove(file))
+	b.Note("read how the server was rewound", err)
+	b.Note("forget how the server was rewound", os.Remove(file))
 }

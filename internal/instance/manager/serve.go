@@ -25,7 +25,7 @@ func (m *Manager) serve(ctx context.Context) (<-chan error, error) {
 	server := &http.Server{
 		Handler: control.Certified(m.handler()), TLSConfig: m.control().Server(),
 		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
-		ErrorLog: control.ErrorLog(m.log, "The manager's API"),
+		ErrorLog: control.ErrorLog(m.Log, "The manager's API"),
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -55,7 +55,7 @@ func (m *Manager) handler() http.Handler {
 	mux.HandleFunc("POST "+patroni.ReleasePath, m.admitted(m.serveRelease))
 	mux.HandleFunc("POST "+patroni.FencePath, m.admitted(m.serveFence))
 	mux.HandleFunc("POST "+patroni.GonePath, m.admitted(m.serveGone))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.metrics.Registry, promhttp.HandlerOpts{}))
 	return mux
 }
 

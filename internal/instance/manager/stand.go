@@ -27,11 +27,11 @@ func (b *member) stand(ctx context.Context, g *ground) string {
 	if b.data == nil || b.data.State != instance.DataWhole || g.system != "" && b.data.System != g.system {
 		return "Volume claim " + instance.VolumeClaim(b.Pod) + ", which the annotation names, holds no database of this cluster. Remove the annotation, or name another volume claim: " + g.cluster.Annotation
 	}
-	if !b.note("note that the server is to lead", b.noteCandidate(g.cluster.Named)) {
+	if !b.Note("note that the server is to lead", b.noteCandidate(g.cluster.Named)) {
 		return "Waiting for volume claim " + instance.VolumeClaim(b.Pod) + ", on which nothing can be written: " + b.Pod + " is to lead"
 	}
-	err := b.kube.Annotate(ctx, instance.FailoverName(b.Scope), map[string]any{"leader": nil, candidateAnnotation: b.Pod, "scheduled_at": nil})
-	if !b.note("ask Patroni for a failover to this server", err) {
+	err := b.Kube.Annotate(ctx, instance.FailoverName(b.Scope), map[string]any{"leader": nil, candidateAnnotation: b.Pod, "scheduled_at": nil})
+	if !b.Note("ask Patroni for a failover to this server", err) {
 		return "Waiting for the API server: " + b.Pod + " is to lead"
 	}
 	return ""
@@ -67,18 +67,28 @@ func (b *member) resign(ctx context.Context) error {
 	if _, ok := b.stands(); !ok {
 		return nil
 	}
-	failover, err := b.kube.ConfigMap(ctx, instance.FailoverName(b.Scope))
-	if err != nil && !kube.Missing(err) {
+	candidate, err := b.candidate(ctx)
+	if err != nil {
 		return err
 	}
-	if err == nil {
-		a := failover.Annotations
-		if a[candidateAnnotation] == b.Pod && a["leader"] == "" && a["scheduled_at"] == "" {
-			err = ignore(b.kube.ReleaseLock(ctx, instance.FailoverName(b.Scope), candidateAnnotation, b.Pod, time.Time{}), kube.ErrHeld)
-			if err != nil {
-				return err
-			}
+	if candidate {
+		err := ignore(b.Kube.ReleaseLock(ctx, instance.FailoverName(b.Scope), candidateAnnotation, b.Pod, time.Time{}), kube.ErrHeld)
+		if err != nil {
+			return err
 		}
 	}
 	return b.forgetCandidate()
+}
+
+// candidate reports whether Patroni is to have this server lead by a failover as stand requests it.
+func (b *member) candidate(ctx context.Context) (bool, error) {
+	failover, err := b.Kube.ConfigMap(ctx, instance.FailoverName(b.Scope))
+	if kube.Missing(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	a := failover.Annotations
+	return a[candidateAnnotation] == b.Pod && a["leader"] == "" && a["scheduled_at"] == "", nil
 }

@@ -120,16 +120,16 @@ func (p *primary) reinitialize(ctx context.Context, v *view) {
 			continue
 		}
 		wal, err := readLog(p.Volume, v.timeline)
-		if !p.note("look at the WAL", err) {
+		if !p.Note("look at the WAL", err) {
 			return
 		}
 		obstacle := p.detached.obstacle(pod.Name, at, wal, time.Now())
 		if obstacle == "" {
 			continue
 		}
-		if p.note("have "+pod.Name+" copy the primary", client.Reinitialize(ctx)) {
+		if p.Note("have "+pod.Name+" copy the primary", client.Reinitialize(ctx)) {
 			p.detached.copied[pod.Name] = time.Now()
-			p.event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, fmt.Sprintf("%s copies the primary anew: it cannot follow, %s", pod.Name, obstacle))
+			p.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, fmt.Sprintf("%s copies the primary anew: it cannot follow, %s", pod.Name, obstacle))
 		}
 	}
 }

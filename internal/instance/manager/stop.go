@@ -12,6 +12,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
@@ -178,7 +179,7 @@ func (s *stopper) handOver(ctx context.Context, f future) {
 			s.log.Info("Handed over", "to", candidate)
 			return
 		}
-		if !wait(ctx, pollPeriod) {
+		if !pace.Wait(ctx, pollPeriod) {
 			s.log.Info("Handing over takes too long", "to", candidate)
 			return
 		}
@@ -208,7 +209,7 @@ func (s *stopper) candidate(ctx context.Context, f future) string {
 		if c != "" && (!f.synchronous || counts || time.Since(start) > countWithin) {
 			return c
 		}
-		if !slices.ContainsFunc(members.Members, func(m patroni.Member) bool { return fit(m.Name) && m.MayLead() }) || !wait(ctx, pollPeriod) {
+		if !slices.ContainsFunc(members.Members, func(m patroni.Member) bool { return fit(m.Name) && m.MayLead() }) || !pace.Wait(ctx, pollPeriod) {
 			return ""
 		}
 	}
@@ -240,7 +241,7 @@ func (s *stopper) follow(ctx context.Context) {
 			s.log.Info("The primary has ended")
 			return
 		}
-		if !wait(ctx, pollPeriod) {
+		if !pace.Wait(ctx, pollPeriod) {
 			s.log.Info("Waiting for the primary takes too long")
 			return
 		}

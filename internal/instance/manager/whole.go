@@ -54,7 +54,7 @@ func (a *archiving) keepWhole(ctx context.Context, now time.Time, s postgres.Arc
 		return
 	}
 	if at, ok := keep(s); ok {
-		a.note("release archived WAL", a.server.Release(ctx, instance.ArchiveSlot, at.Start()))
+		a.Note("release archived WAL", a.server.Release(ctx, instance.ArchiveSlot, at.Start()))
 	}
 }
 
@@ -64,7 +64,7 @@ func (a *archiving) remember() bool {
 	if a.known {
 		return true
 	}
-	before, known := a.lastCluster()
+	before, known := a.LastCluster()
 	if a.known = known; known && before.Archive != nil {
 		a.gaps, a.backedUp = before.Archive.Gaps, before.Archive.BackedUp
 		if !before.Archive.Lost() {
@@ -80,7 +80,7 @@ func (a *archiving) compare(ctx context.Context, now time.Time, s postgres.Archi
 	}
 	a.attempt = now
 	c, err := a.complete(ctx, s.Current)
-	if !a.note("compare the archive with WAL", err) {
+	if !a.Note("compare the archive with WAL", err) {
 		return
 	}
 	if !c.BackedUp {
@@ -109,7 +109,7 @@ func (a *archiving) list(ctx context.Context, now time.Time, s postgres.Archiver
 	}
 	a.listed = now
 	sets, err := a.sets(ctx, s.Current)
-	if a.note("list backups", err) {
+	if a.Note("list backups", err) {
 		a.gaps, a.backedUp = withSets(a.gaps, sets), a.backedUp || len(sets) > 0
 	}
 }

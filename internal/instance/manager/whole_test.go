@@ -11,6 +11,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
+	"github.com/storeplane/storeplane/internal/instance/manager/exchange"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
@@ -107,7 +108,7 @@ func TestKeepWhole(t *testing.T) {
 	var fault error
 	compared := 0
 	a := &archiving{
-		Manager: &Manager{notes: newNotes(slog.New(slog.DiscardHandler)), server: s},
+		Manager: &Manager{Exchange: &exchange.Exchange{Notes: exchange.NewNotes(slog.New(slog.DiscardHandler))}, server: s},
 		complete: func(context.Context, string) (*archive.Comparison, error) {
 			compared++
 			return &archive.Comparison{BackedUp: true, Lost: lost}, fault
@@ -147,7 +148,7 @@ func TestOlderGap(t *testing.T) {
 	segment := func(n uint64) wal.Segment { return wal.Segment{Timeline: 1, Number: n} }
 	sets := []pgbackrest.Set{{WALStart: segment(2).String(), Stop: now.Add(-2 * time.Hour)}, {WALStart: segment(6).String(), Stop: now.Add(-time.Hour)}}
 	a := &archiving{
-		Manager: &Manager{notes: newNotes(slog.New(slog.DiscardHandler)), server: &servers{}},
+		Manager: &Manager{Exchange: &exchange.Exchange{Notes: exchange.NewNotes(slog.New(slog.DiscardHandler))}, server: &servers{}},
 		complete: func(context.Context, string) (*archive.Comparison, error) {
 			return &archive.Comparison{BackedUp: true, Lost: []wal.Range{{First: segment(4), Last: segment(4)}}, Sets: sets}, nil
 		},
@@ -171,7 +172,7 @@ func TestStoreLost(t *testing.T) {
 	found := archive.Comparison{}
 	var sets []pgbackrest.Set
 	a := &archiving{
-		Manager:  &Manager{notes: newNotes(slog.New(slog.DiscardHandler)), server: &servers{}},
+		Manager:  &Manager{Exchange: &exchange.Exchange{Notes: exchange.NewNotes(slog.New(slog.DiscardHandler))}, server: &servers{}},
 		complete: func(context.Context, string) (*archive.Comparison, error) { c := found; return &c, nil },
 		sets:     func(context.Context, string) ([]pgbackrest.Set, error) { return sets, nil },
 		failure:  func() string { return "" },

@@ -4,20 +4,13 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/storeplane/storeplane/internal/instance/manager/report"
 )
 
-// Follower is the connection of a standby.
-type Follower struct {
-	Streaming   bool
-	Synchronous bool
-
-	// Lag is how many bytes the standby has not replayed.
-	Lag int64
-}
-
 // Followers returns the standbys of this primary, by name. It fails on a standby.
-func (s Server) Followers(ctx context.Context) (map[string]Follower, error) {
-	followers := map[string]Follower{}
+func (s Server) Followers(ctx context.Context) (map[string]report.Follower, error) {
+	followers := map[string]report.Follower{}
 	err := s.catalog(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		// This fails on a standby.
 		if _, err := conn.Exec(ctx, "SELECT pg_current_wal_lsn()"); err != nil {
@@ -29,7 +22,7 @@ func (s Server) Followers(ctx context.Context) (map[string]Follower, error) {
 			return err
 		}
 		var name string
-		var f Follower
+		var f report.Follower
 		_, err = pgx.ForEachRow(rows, []any{&name, &f.Streaming, &f.Synchronous, &f.Lag}, func() error {
 			// A connection that broke may still be listed beside its successor.
 			if has, ok := followers[name]; !ok || !has.Streaming {

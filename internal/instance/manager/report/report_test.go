@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/storeplane/storeplane/internal/instance"
-	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
 
 func TestStandbys(t *testing.T) {
@@ -34,7 +33,7 @@ func TestStandbys(t *testing.T) {
 			l := Lags{}
 			start := time.Unix(1e9, 0)
 			for _, m := range tc.moments {
-				got := l.Standbys([]string{"db-1", "db-0"}, "db-0", map[string]postgres.Follower{"db-1": {Streaming: m.streaming, Synchronous: true, Lag: m.lag}}, start.Add(m.at))
+				got := l.Standbys([]string{"db-1", "db-0"}, "db-0", map[string]Follower{"db-1": {Streaming: m.streaming, Synchronous: true, Lag: m.lag}}, start.Add(m.at))
 				want := []instance.Standby{{Name: "db-1", Streaming: m.streaming, Synchronous: m.streaming, Lagging: m.want}}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("%s: after %s: -want, +got:\n%s", tc.reason, m.at, diff)

@@ -6,8 +6,18 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
-	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 )
+
+// Follower is a standby as the primary sees it.
+type Follower struct {
+	// Streaming is true while the standby is connected, and Synchronous if it may acknowledge a
+	// write.
+	Streaming, Synchronous bool
+
+	// Lag is how far the standby is behind what the primary has written: bytes that are not
+	// replayed, or what an engine has instead, in a unit of which instance.LagBytes is much.
+	Lag int64
+}
 
 // lagFor is how long a standby has to lag, or not, before that is reported.
 const lagFor = 10 * time.Second
@@ -24,7 +34,7 @@ type lag struct {
 
 // Standbys returns the standbys of the pods, which are all but the primary's, given the
 // connections to the primary.
-func (l *Lags) Standbys(pods []string, primary string, followers map[string]postgres.Follower, now time.Time) []instance.Standby {
+func (l *Lags) Standbys(pods []string, primary string, followers map[string]Follower, now time.Time) []instance.Standby {
 	var standbys []instance.Standby
 	next := map[string]lag{}
 	for _, pod := range pods {
@@ -62,7 +72,7 @@ func Joined(primary string, standbys []instance.Standby, before *instance.Cluste
 
 // observe returns the next state of a standby: it begins to lag once it was more than LagBytes
 // behind for lagFor, and stops once it was less than half of that behind for as long.
-func (l lag) observe(f postgres.Follower, now time.Time) lag {
+func (l lag) observe(f Follower, now time.Time) lag {
 	if !f.Streaming {
 		return lag{}
 	}

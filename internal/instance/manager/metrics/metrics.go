@@ -1,4 +1,6 @@
-package manager
+// Package metrics has the metrics of instance managers, which are the same for every engine but for what
+// supervises its server.
+package metrics
 
 import (
 	"crypto/x509"
@@ -10,12 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/storeplane/storeplane/internal/instance"
-	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 )
 
-// metrics are the metrics of one server. No label contains the name of an object.
-type metrics struct {
-	registry *prometheus.Registry
+// Metrics are the metrics of one server. No label contains the name of an object.
+type Metrics struct {
+	// Registry has all of them.
+	Registry *prometheus.Registry
 
 	size, used               prometheus.Gauge
 	up, primary, restart     prometheus.Gauge
@@ -30,11 +32,12 @@ type metrics struct {
 	expiry *prometheus.GaugeVec
 }
 
-func newMetrics() *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
+// New returns metrics. up is the name of that of whether the server's supervisor answers, and help describes it.
+func New(up, help string) *Metrics {
+	m := &Metrics{Registry: prometheus.NewRegistry()}
 	gauge := func(name, help string) prometheus.Gauge {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "storeplane", Subsystem: "instance", Name: name, Help: help})
-		m.registry.MustRegister(g)
+		m.Registry.MustRegister(g)
 		return g
 	}
 	m.size = gauge("volume_bytes", "Size of the volume's file system.")
@@ -42,8 +45,8 @@ func newMetrics() *metrics {
 	m.expiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "storeplane", Subsystem: "instance", Name: "certificate_expiry_timestamp_seconds", Help: "When a certificate of the server expires: tls, which clients see, or control, which servers know each other by. Absent without one.",
 	}, []string{"certificate"})
-	m.registry.MustRegister(m.expiry)
-	m.up = gauge("patroni_up", "1 while Patroni answers.")
+	m.Registry.MustRegister(m.expiry)
+	m.up = gauge(up, help)
 	m.primary = gauge("primary", "1 while this server takes writes.")
 	m.restart = gauge("restart_pending", "1 while a parameter waits for a restart of this server.")
 	m.streaming = gauge("standbys_streaming", "Standbys that follow this primary. 0 on a standby.")
@@ -56,12 +59,12 @@ func newMetrics() *metrics {
 	m.recoverable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "storeplane", Subsystem: "instance", Name: "recoverable_timestamp_seconds", Help: "Newest time that can be restored to, in steps of minutes. Absent on a standby and without an archive.",
 	}, nil)
-	m.registry.MustRegister(m.recoverable)
+	m.Registry.MustRegister(m.recoverable)
 	return m
 }
 
-// archive sets the metrics of archiving, or resets them if a is nil.
-func (m *metrics) archive(a *instance.Archive, waiting int64) {
+// Archive sets the metrics of archiving, or resets them if a is nil.
+func (m *Metrics) Archive(a *instance.Archive, waiting int64) {
 	if a == nil {
 		m.waiting.Set(0)
 		m.failing.Set(0)
@@ -75,21 +78,23 @@ func (m *metrics) archive(a *instance.Archive, waiting int64) {
 	}
 }
 
-func (m *metrics) volume(used, size uint64) {
+// Volume sets how much of the volume is used, and its size, in bytes.
+func (m *Metrics) Volume(used, size uint64) {
 	m.size.Set(float64(size))
 	m.used.Set(float64(used))
 }
 
-func (m *metrics) role(s *patroni.Status) {
-	m.up.Set(number(s != nil))
-	m.primary.Set(number(s != nil && s.Primary()))
-	if s != nil {
-		m.restart.Set(number(s.PendingRestart))
-	}
+// Role sets whether the supervisor answers, and whether the server takes writes.
+func (m *Metrics) Role(up, primary bool) {
+	m.up.Set(number(up))
+	m.primary.Set(number(primary))
 }
 
-// cluster sets the metrics of the primary's report, or resets them if c is nil.
-func (m *metrics) cluster(c *instance.Cluster, applied bool) {
+// Restart sets whether a parameter waits for a restart of the server.
+func (m *Metrics) Restart(pending bool) { m.restart.Set(number(pending)) }
+
+// Cluster sets the metrics of the primary's report, or resets them if c is nil.
+func (m *Metrics) Cluster(c *instance.Cluster, applied bool) {
 	if c == nil {
 		c, applied = &instance.Cluster{}, true
 	}
@@ -112,9 +117,9 @@ func (m *metrics) cluster(c *instance.Cluster, applied bool) {
 	m.drift.Set(number(!applied))
 }
 
-// certificate sets the expiry of the certificate in a directory, by its name. Without a
+// Certificate sets the expiry of the certificate in a directory, by its name. Without a
 // certificate the metric keeps its value.
-func (m *metrics) certificate(name, dir string) {
+func (m *Metrics) Certificate(name, dir string) {
 	if end := expires(dir); !end.IsZero() {
 		m.expiry.WithLabelValues(name).Set(float64(end.Unix()))
 	}
