@@ -21,6 +21,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
+	"github.com/storeplane/storeplane/internal/instance/mysql/command"
 	"github.com/storeplane/storeplane/internal/instance/rewind"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
 )
@@ -32,6 +33,8 @@ var vars = kong.Vars{
 	"port": strconv.Itoa(instance.PostgreSQLPort), "patroniPort": strconv.Itoa(instance.PatroniPort), "managerPort": strconv.Itoa(instance.ManagerPort),
 	"volumeDir": instance.VolumeDir, "socketDir": instance.SocketDir, "patroniDir": instance.PatroniDir, "tlsDir": instance.TLSDir,
 	"credentialsDir": instance.CredentialsDir, "controlDir": control.Dir, "restoreDir": instance.RestoreDir,
+	"mysqlPort": strconv.Itoa(instance.MySQLPort), "supervisorPort": strconv.Itoa(instance.MySQLSupervisorPort),
+	"mysqlVolumeDir": instance.MySQLVolumeDir, "mysqlRunDir": instance.MySQLRunDir, "mysqlConfigDir": instance.MySQLConfigDir,
 	"repositoryDir": backup.RepositoryDir, "storeDir": backup.StoreDir, "keyFile": backup.KeyFile,
 }
 
@@ -46,6 +49,8 @@ type cli struct {
 	Serve   serve   `cmd:"" help:"Run pgBackRest's server beside PostgreSQL or a repository's volume."`
 	Restore restore `cmd:"" help:"Fill the data folder of a new cluster from a backup."`
 	Rewind  rewound `cmd:"" help:"Run pg_rewind, and make room for a copy of the primary where it fails." passthrough:""`
+
+	MySQL mysql `cmd:"" name:"mysql" help:"Run MySQL as a member of its group, until it is stopped."`
 }
 
 type run struct{ manager.Config }
@@ -63,6 +68,17 @@ func (r *run) Run(log *slog.Logger) error {
 		return err
 	}
 	return m.Run(ctx)
+}
+
+type mysql struct{ command.Command }
+
+// Run runs MySQL until a signal.
+func (m *mysql) Run(log *slog.Logger) error {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return err
+	}
+	return until(func(ctx context.Context) error { return m.Command.Run(ctx, config, log) })
 }
 
 type stop struct{ manager.Config }

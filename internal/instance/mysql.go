@@ -23,7 +23,17 @@ const (
 	MySQLRunDir     = "/var/run/mysqld"
 	MySQLConfigDir  = "/etc/mysql"
 	MySQLConfigFile = "my.cnf"
+
+	// MySQLSocket is the server's socket, in MySQLRunDir.
+	MySQLSocket = "mysqld.sock"
 )
+
+// MySQLReplicationUser is the user as which servers connect to each other: by certificate, without a
+// password.
+const MySQLReplicationUser = "storeplane_replication"
+
+// KeyMonitoring is the key of the password of the exporter's user in the Secret credentials.
+const KeyMonitoring = "monitoring-password"
 
 // GroupName returns the name of the ConfigMap in which the servers of a group record what they agree
 // on, given that of the StatefulSet. GroupAnnotation is its annotation with the record, as JSON.

@@ -12,10 +12,6 @@ const (
 	PatroniPort    = 8008
 )
 
-// LivenessPath is the path of Patroni that the kubelet probes. The instance manager answers it until
-// Patroni does.
-const LivenessPath = "/liveness"
-
 // Directories and files of a server's pod.
 const (
 	// VolumeDir is where the volume is mounted, and DataFolder is PostgreSQL's data directory

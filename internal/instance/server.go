@@ -21,6 +21,7 @@ const (
 	CommandServe   = "serve"
 	CommandRestore = "restore"
 	CommandRewind  = "rewind"
+	CommandMySQL   = "mysql"
 )
 
 // Environment variables of a server's containers: the name of the pod, its namespace and address,
@@ -44,6 +45,13 @@ const (
 	RoleLabel   = "storeplane.example.com/role"
 	RolePrimary = "primary"
 	RoleReplica = "replica"
+)
+
+// LivenessPath and ReadinessPath are the paths of the API of a server's supervisor that the kubelet
+// probes. Those of Patroni have the first name, too: the instance manager answers it until Patroni does.
+const (
+	LivenessPath  = "/liveness"
+	ReadinessPath = "/readiness"
 )
 
 // Paths of the instance manager that the kubelet probes.

@@ -10,19 +10,21 @@ import (
 // Record is what the servers of a cluster agree on through the API server. It is changed only by a
 // server that has read it, so that of two changes at once one fails.
 type Record struct {
-	// Name is the name of the group, a UUID. It is empty before the first group.
+	// Name is the name of the group, a UUID. It is empty before the first group. Each bootstrap
+	// has a name of its own: a server that still runs an earlier group, or is on its way into one,
+	// can never be taken for a member of this one, nor its transactions for those of this one.
 	Name string `json:"name,omitempty"`
 
-	// Epoch counts bootstraps. Founder is the pod that may bootstrap in this epoch, and
+	// Epoch counts the groups that were confirmed. Founder is the pod that may bootstrap, and
 	// Confirmed is true once it has: no client can connect and no server joins before.
 	Epoch     int64  `json:"epoch,omitempty"`
 	Founder   string `json:"founder,omitempty"`
 	Confirmed bool   `json:"confirmed,omitempty"`
 
-	// Members are the pods that may have acknowledged what no other has, sorted: each server
-	// records itself before it joins, and the primary removes those that have left. A group
-	// that took writes has some.
-	Members []string `json:"members,omitempty"`
+	// Members are the servers that may have acknowledged what no other has: pods, with the UIDs of
+	// their volume claims. Each server records itself before it joins, and the primary removes
+	// those that have left. A group that took writes has some.
+	Members map[string]string `json:"members,omitempty"`
 }
 
 // Ran reports whether there was a group that took writes.
@@ -101,9 +103,9 @@ type Action struct {
 	// true if the server has transactions that the group may not have.
 	Undecided, Suspect bool
 
-	// Rename is true if the group gets another name, because a server that was not compared may
-	// have used the next numbers of this one for other transactions.
-	Rename bool
+	// Servers is the number of servers that are needed to compare all volumes, if that is more
+	// than Size, or 0.
+	Servers int
 }
 
 // confirmations is how often in a row a server is found to have transactions of its own before its
@@ -114,12 +116,16 @@ const confirmations = 3
 func Decide(c Cluster) Action {
 	own := c.Reports[c.Pod]
 	switch {
+	case own.stranded():
+		return Action{Verb: Leave, Message: "Leaving the group, of which no server is left that this one could receive from"}
+	case own.Joined() && c.Record.Confirmed && own.Group != c.Record.Name:
+		return Action{Verb: Leave, Message: "Leaving group " + own.Group + ": the group of this cluster is " + c.Record.Name}
 	case own.Joined():
 		return Action{Verb: Stay}
 	case own.Running && own.State == Failed:
 		return Action{Verb: Leave, Message: "Leaving the group, which this server has lost"}
 	}
-	if p := Live(c.Reports); p != nil {
+	if p := Live(c.Reports, c.Record.Name); p != nil {
 		return c.follow(&own, p)
 	}
 	if at := c.joined(); len(at) > 0 {
@@ -133,6 +139,8 @@ func (c *Cluster) follow(own, primary *Report) Action {
 	switch {
 	case !c.Record.Confirmed:
 		return wait("Waiting for %s to confirm that it leads", primary.Pod)
+	case primary.Group == c.Record.Name && c.Record.Members[primary.Pod] == "":
+		return wait("Waiting for %s to be recorded as a member of the group", primary.Pod)
 	case primary.Group != c.Record.Name:
 		return wait("Waiting for %s, which runs group %s: the group of this cluster is %s", primary.Pod, primary.Group, c.Record.Name)
 	case own.Data == Empty:
@@ -141,6 +149,10 @@ func (c *Cluster) follow(own, primary *Report) Action {
 		return own.starting()
 	case own.Data == Copy:
 		return Action{Verb: JoinByCopy}
+	case primary.Transactions.Contains(own.Transactions) && !c.servable(own):
+		// The server would copy a member by itself, without a record that its data is incomplete
+		// meanwhile.
+		return Action{Verb: JoinByCopy, Message: "Copying a member: no binary logs go back to what this server has"}
 	case primary.Transactions.Contains(own.Transactions):
 		return Action{Verb: Join}
 	case c.Suspected+1 < confirmations:
@@ -155,14 +167,24 @@ func (c *Cluster) lead(own *Report) Action {
 	if c.Named != "" {
 		return c.leadNamed(own)
 	}
+	if gone := c.gone(); len(gone) > 0 {
+		return undecided("the volume of %s, which was a member of the last group, is not there any more, and may have had the newest writes%s", list(gone), c.hint())
+	}
 	var missing, starting []string
+	needed := 0
 	for _, v := range c.compared() {
 		switch r, known := c.Reports[v.Pod]; {
 		case !known || r.Claim != v.UID:
 			missing = append(missing, v.Claim)
+			needed = max(needed, c.Ordinal(v.Pod)+1)
 		case r.Data == Whole && !r.Running:
 			starting = append(starting, v.Pod)
 		}
+	}
+	if len(missing) > 0 && needed > c.Size {
+		a := wait("Waiting for server %d of this cluster, to compare volume claim %s with the others of this name%s", needed, list(missing), c.hint())
+		a.Servers = needed
+		return a
 	}
 	if len(missing) > 0 {
 		return wait("Waiting to know what is on volume claim %s, to compare it with the other volumes of this name%s", list(missing), c.hint())
@@ -173,12 +195,42 @@ func (c *Cluster) lead(own *Report) Action {
 	return c.newest(own)
 }
 
+// servable reports whether a member has the binary logs of all that a server lacks.
+func (c *Cluster) servable(own *Report) bool {
+	for _, r := range c.Reports {
+		if r.counts() && r.Group == c.Record.Name && own.Transactions.Contains(r.Purged) {
+			return true
+		}
+	}
+	return false
+}
+
+// gone returns the members whose volume does not exist any more, or is empty although nothing has
+// emptied it in order: a server that does that is no member before.
+func (c *Cluster) gone() []string {
+	var out []string
+	for pod, uid := range c.Record.Members {
+		there := slices.ContainsFunc(c.Volumes, func(v Volume) bool { return v.Pod == pod && v.UID == uid })
+		if r, known := c.Reports[pod]; !there || known && r.Claim == uid && r.Data == Empty {
+			out = append(out, pod)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // compared returns the volumes of which one leads: those of the members, or of an earlier cluster
-// before there is a group.
+// before there is a group. If a volume has transactions although there is no record of a group, the
+// record was lost, and all volumes are compared.
 func (c *Cluster) compared() []Volume {
+	lost := !c.Record.Ran() && slices.ContainsFunc(sortedPods(c.Reports), func(pod string) bool {
+		r := c.Reports[pod]
+		return r.Data == Whole && !r.Transactions.IsEmpty()
+	})
 	var out []Volume
 	for _, v := range c.Volumes {
-		if c.Record.Ran() && slices.Contains(c.Record.Members, v.Pod) || !c.Record.Ran() && v.Kept {
+		_, member := c.Record.Members[v.Pod]
+		if member || !c.Record.Ran() && (v.Kept || lost) {
 			out = append(out, v)
 		}
 	}
@@ -203,7 +255,7 @@ func (c *Cluster) newest(own *Report) Action {
 			return undecided("volume claim %s has transactions %s, which %s does not have, and lacks %s%s", c.claim(pod), extra, c.claim(leader), b.Minus(a), c.hint())
 		}
 	}
-	return c.found(own, leader, false)
+	return c.found(own, leader)
 }
 
 // beginEmpty decides about a server if no volume that is compared holds a database.
@@ -215,7 +267,7 @@ func (c *Cluster) beginEmpty(own *Report) Action {
 	case len(copies) > 0:
 		return undecided("volume claim %s began to be copied from a volume that is not there. Delete what is not needed to begin with an empty database", c.claim(copies[0]))
 	}
-	return c.found(own, c.first(), false)
+	return c.found(own, c.first())
 }
 
 // leadNamed decides by the annotation, whatever the other volumes hold.
@@ -228,11 +280,16 @@ func (c *Cluster) leadNamed(own *Report) Action {
 	if r, known := c.Reports[v.Pod]; known && r.Claim == v.UID && r.Data != Whole {
 		return undecided("volume claim %s, which the annotation names, holds no database%s", c.Named, c.hint())
 	}
-	return c.found(own, v.Pod, true)
+	if n := c.Ordinal(v.Pod); n >= c.Size {
+		a := undecided("volume claim %s, which the annotation names, is that of server %d: raise size to %d, or name another one", c.Named, n+1, n+1)
+		a.Servers = n + 1
+		return a
+	}
+	return c.found(own, v.Pod)
 }
 
 // found decides about a server once it is known which one leads.
-func (c *Cluster) found(own *Report, leader string, rename bool) Action {
+func (c *Cluster) found(own *Report, leader string) Action {
 	switch {
 	case leader != c.Pod:
 		return wait("Waiting for %s to lead with volume claim %s", leader, c.claim(leader))
@@ -241,7 +298,7 @@ func (c *Cluster) found(own *Report, leader string, rename bool) Action {
 	case !own.Running:
 		return own.starting()
 	}
-	return Action{Verb: Bootstrap, Rename: rename || c.Record.Name == ""}
+	return Action{Verb: Bootstrap}
 }
 
 // starting returns what is waited for while the server does not answer.
@@ -268,7 +325,7 @@ func (c *Cluster) first() string {
 func (c *Cluster) leaders() []string {
 	var pods []string
 	for pod, r := range c.Reports {
-		if r.Data == Whole && (!c.Record.Ran() || slices.Contains(c.Record.Members, pod)) {
+		if uid, member := c.Record.Members[pod]; r.Data == Whole && (!c.Record.Ran() || member && uid == r.Claim) {
 			pods = append(pods, pod)
 		}
 	}

@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,13 +39,13 @@ func situation(t *testing.T, servers string, transactions ...string) Cluster {
 	c := Cluster{
 		Pod: "db-0", Size: len(servers), Ordinal: ordinalOf, Annotation: "lead-with=<volume claim>@x",
 		Reports: map[string]Report{},
-		Record:  Record{Name: groupName, Epoch: 1, Founder: "db-0", Confirmed: true},
+		Record:  Record{Name: groupName, Epoch: 1, Founder: "db-0", Confirmed: true, Members: map[string]string{}},
 	}
 	var view []Member
 	for n, letter := range servers {
 		pod := fmt.Sprintf("db-%d", n)
 		c.Volumes = append(c.Volumes, Volume{Pod: pod, Claim: "data-" + pod, UID: "uid-" + pod})
-		c.Record.Members = append(c.Record.Members, pod)
+		c.Record.Members[pod] = "uid-" + pod
 		states := map[rune]State{'r': Recovering, 'S': Online, 'P': Online, 'V': Online}
 		if state, in := states[letter]; in {
 			view = append(view, Member{Server: "uuid-" + pod, Address: pod + ":3306", State: state, Primary: letter == 'P'})
@@ -91,6 +92,15 @@ func TestDecide(t *testing.T) {
 			c.Volumes[i].Kept = true
 		}
 	}
+	only := func(pods ...string) func(*Cluster) {
+		return func(c *Cluster) {
+			for pod := range c.Record.Members {
+				if !slices.Contains(pods, pod) {
+					delete(c.Record.Members, pod)
+				}
+			}
+		}
+	}
 	named := func(claim string) func(*Cluster) { return func(c *Cluster) { c.Named = claim } }
 	hint := ". To lead with a volume of your choice, annotate the DatabaseCluster with lead-with=<volume claim>@x"
 	plainly := func(message string) Action {
@@ -99,7 +109,25 @@ func TestDecide(t *testing.T) {
 	undecided := func(message string) Action {
 		return Action{Verb: Stay, Undecided: true, Message: "It is not decided which volume leads: " + message + hint}
 	}
+	gone := func(pods string) Action {
+		return undecided("the volume of " + pods + ", which was a member of the last group, is not there any more, and may have had the newest writes")
+	}
 	wait := func(message string) Action { return Action{Verb: Stay, Message: message} }
+
+	purge := func(text string) func(*Cluster) {
+		return func(c *Cluster) {
+			for pod, r := range c.Reports {
+				r.Purged = set(t, text)
+				c.Reports[pod] = r
+			}
+		}
+	}
+	// part has a primary be alone in a group.
+	part := func(c *Cluster, pod, group string) {
+		r := c.Reports[pod]
+		r.Group, r.Members = group, []Member{{Server: r.Server, State: Online, Primary: true}}
+		c.Reports[pod] = r
+	}
 
 	for name, c := range map[string]struct {
 		reason       string
@@ -110,12 +138,16 @@ func TestDecide(t *testing.T) {
 	}{
 		"Member":     {reason: "A member stays.", servers: "SPS", want: Action{Verb: Stay}},
 		"Recovering": {reason: "A server on its way into the group goes on.", servers: "rPS", want: Action{Verb: Stay}},
+		"Stranded":   {reason: "A server that no member can bring up to date gives up.", servers: "rr-", want: Action{Verb: Leave, Message: "Leaving the group, of which no server is left that this one could receive from"}},
+		"Founds":     {reason: "A founder is alone for a moment.", servers: "r--", want: Action{Verb: Stay}},
+		"Former":     {reason: "A member of an earlier group leaves it, whether it leads or follows.", servers: "SPS", but: func(c *Cluster) { c.Record.Name = "other" }, want: Action{Verb: Leave, Message: "Leaving group #: the group of this cluster is other"}},
 		"Failed":     {reason: "A server that has lost its group leaves it before anything else.", servers: "EPS", want: Action{Verb: Leave, Message: "Leaving the group, which this server has lost"}},
 
 		"New":         {reason: "The first server of a new cluster initializes a database.", servers: "eee", but: fresh, want: Action{Verb: Initialize}},
 		"NewAlone":    {reason: "A server that is not scheduled holds nothing up: no volume is older than the cluster.", servers: "e--", but: fresh, want: Action{Verb: Initialize}},
 		"NewSecond":   {reason: "The others wait for it.", servers: "eee", but: func(c *Cluster) { fresh(c); c.Pod = "db-1" }, want: wait("Waiting for db-0 to lead with volume claim data-db-0")},
-		"Initialized": {reason: "Then it founds the group.", servers: "oee", but: fresh, want: Action{Verb: Bootstrap, Rename: true}},
+		"Initialized": {reason: "Then it founds the group.", servers: "oee", but: fresh, want: Action{Verb: Bootstrap}},
+		"RecordLost":  {reason: "Transactions without a record mean that the record was lost: every volume is compared.", servers: "oo-", transactions: []string{all, all}, but: fresh, want: wait("Waiting to know what is on volume claim data-db-2, to compare it with the other volumes of this name" + hint)},
 
 		"Copies":        {reason: "An empty server copies a member.", servers: "ePS", want: Action{Verb: InitializeCopy}},
 		"CopiesOn":      {reason: "A copy that was not finished is begun again.", servers: "cPS", transactions: []string{"", all, all}, want: Action{Verb: JoinByCopy}},
@@ -123,6 +155,10 @@ func TestDecide(t *testing.T) {
 		"JoinsTwo":      {reason: "Two of three are a group.", servers: "oPS-", transactions: []string{all, all, all}, want: Action{Verb: Join}},
 		"Suspect":       {reason: "The primary's report may be older than what the server has received.", servers: "oPS", transactions: []string{"#:1-10", all, all}, want: Action{Verb: Stay, Suspect: true, Message: "Waiting for a newer report of db-1"}},
 		"Errant":        {reason: "A server with transactions of its own copies a member.", servers: "oPS", transactions: []string{"#:1-10", all, all}, but: func(c *Cluster) { c.Suspected = 2 }, want: Action{Verb: SetAside, Message: "has 1 transactions that the group does not have: #:10"}},
+		"Purged":        {reason: "A server that lacks what no binary log has copies a member.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: purge("#:1-6"), want: Action{Verb: JoinByCopy, Message: "Copying a member: no binary logs go back to what this server has"}},
+		"Served":        {reason: "One member that has the logs is enough.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: func(c *Cluster) { r := c.Reports["db-1"]; r.Purged = set(t, "#:1-6"); c.Reports["db-1"] = r }, want: Action{Verb: Join}},
+		"Unrecorded":    {reason: "No server joins a primary that may be lost without being waited for.", servers: "oPS", but: only("db-0", "db-2"), want: wait("Waiting for db-1 to be recorded as a member of the group")},
+		"Stale":         {reason: "A primary of an earlier group holds nothing up.", servers: "PoP", transactions: []string{all, all, all}, but: func(c *Cluster) { c.Pod = "db-1"; part(c, "db-0", "earlier"); part(c, "db-2", groupName) }, want: Action{Verb: Join}},
 		"NotConfirmed":  {reason: "No server joins a group that may be given up.", servers: "oPS", but: func(c *Cluster) { c.Record.Confirmed = false }, want: wait("Waiting for db-1 to confirm that it leads")},
 		"AnotherGroup":  {reason: "No server joins a group that is not this cluster's.", servers: "oPS", but: func(c *Cluster) { c.Record.Name = "other" }, want: wait("Waiting for db-1, which runs group #: the group of this cluster is other")},
 		"NoPrimary":     {reason: "Members without a primary elect one.", servers: "oSS", want: wait("Waiting for db-1, db-2 to agree on a primary")},
@@ -134,12 +170,14 @@ func TestDecide(t *testing.T) {
 		"Equal":         {reason: "Of equals the first leads.", servers: "ooo", transactions: []string{all, all, all}, want: Action{Verb: Bootstrap}},
 		"Missing":       {reason: "A member that does not answer may be the newest.", servers: "oo-", transactions: []string{all, all}, want: wait("Waiting to know what is on volume claim data-db-2, to compare it with the other volumes of this name" + hint)},
 		"Starting":      {reason: "So may one that is starting.", servers: "oos", transactions: []string{all, all}, want: wait("Waiting for MySQL on db-2 to say which transactions it has")},
-		"EmptyMember":   {reason: "An empty volume in the place of a lost one holds nothing up, and does not lead.", servers: "eoo", transactions: []string{"", all, all}, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
-		"NoMember":      {reason: "A volume that was no member is not waited for.", servers: "oo-", transactions: []string{all, all}, but: func(c *Cluster) { c.Record.Members = []string{"db-0", "db-1"} }, want: Action{Verb: Bootstrap}},
-		"NoMemberNewer": {reason: "Nor does it lead.", servers: "oo", transactions: []string{all, "#:1-20"}, but: func(c *Cluster) { c.Record.Members = []string{"db-0"} }, want: Action{Verb: Bootstrap}},
+		"EmptyMember":   {reason: "An empty volume of a member has lost what may be the newest.", servers: "eoo", transactions: []string{"", all, all}, want: gone("db-0")},
+		"GoneMember":    {reason: "So has one that does not exist any more.", servers: "oo", transactions: []string{all, all}, but: func(c *Cluster) { c.Record.Members["db-2"] = "uid-db-2" }, want: gone("db-2")},
+		"CopyMember":    {reason: "One that copies a member has had nothing of its own.", servers: "oco", transactions: []string{all, "", all}, want: Action{Verb: Bootstrap}},
+		"NoMember":      {reason: "A volume that was no member is not waited for.", servers: "oo-", transactions: []string{all, all}, but: only("db-0", "db-1"), want: Action{Verb: Bootstrap}},
+		"NoMemberNewer": {reason: "Nor does it lead.", servers: "oo", transactions: []string{all, "#:1-20"}, but: only("db-0"), want: Action{Verb: Bootstrap}},
 		"Parted":        {reason: "Two that each have more are for a user to decide.", servers: "oo", transactions: []string{"#:1-8:10", all}, want: undecided("volume claim data-db-0 has transactions #:10, which data-db-1 does not have, and lacks #:9")},
-		"Lost":          {reason: "A cluster that had data does not begin empty.", servers: "eee", want: undecided("no volume claim holds the data that this cluster had")},
-		"Named":         {reason: "The annotation decides.", servers: "oo", transactions: []string{"#:1-8:10", all}, but: named("data-db-0"), want: Action{Verb: Bootstrap, Rename: true}},
+		"Lost":          {reason: "A cluster that had data does not begin empty.", servers: "eee", want: gone("db-0, db-1, db-2")},
+		"Named":         {reason: "The annotation decides.", servers: "oo", transactions: []string{"#:1-8:10", all}, but: named("data-db-0"), want: Action{Verb: Bootstrap}},
 		"NamedOther":    {reason: "Then the others wait.", servers: "oo", transactions: []string{"#:1-8:10", all}, but: named("data-db-1"), want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
 		"NamedMissing":  {reason: "A wrong name is reported.", servers: "oo", but: named("data-db-7"), want: undecided("volume claim data-db-7, which the annotation names, does not exist")},
 		"NamedEmpty":    {reason: "An empty volume cannot lead, whatever the annotation says.", servers: "eo", but: named("data-db-0"), want: undecided("volume claim data-db-0, which the annotation names, holds no database")},
@@ -147,7 +185,10 @@ func TestDecide(t *testing.T) {
 		"KeptMissing":   {reason: "All of them.", servers: "o-", transactions: []string{all}, but: kept, want: wait("Waiting to know what is on volume claim data-db-1, to compare it with the other volumes of this name" + hint)},
 		"KeptEmpty":     {reason: "An empty one beside a database does not initialize.", servers: "eo", transactions: []string{"", all}, but: kept, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
 		"KeptCopy":      {reason: "A copy whose source is gone is no database.", servers: "ce", but: kept, want: plainly("volume claim data-db-0 began to be copied from a volume that is not there. Delete what is not needed to begin with an empty database")},
-		"OtherClaim":    {reason: "A report about another volume of that name says nothing.", servers: "oo", transactions: []string{all, all}, but: func(c *Cluster) { c.Volumes[1].UID = "new" }, want: wait("Waiting to know what is on volume claim data-db-1, to compare it with the other volumes of this name" + hint)},
+		"OtherClaim":    {reason: "A report about another volume of that name says nothing.", servers: "oo", transactions: []string{all, all}, but: func(c *Cluster) { c.Volumes[1].UID = "new" }, want: gone("db-1")},
+		"KeptOther":     {reason: "A report about another volume of that name says nothing.", servers: "oo", transactions: []string{all, all}, but: func(c *Cluster) { kept(c); c.Volumes[1].UID = "new" }, want: wait("Waiting to know what is on volume claim data-db-1, to compare it with the other volumes of this name" + hint)},
+		"Beyond":        {reason: "A member that is not desired any more is needed to compare.", servers: "oo-", transactions: []string{all, all}, but: func(c *Cluster) { c.Size = 2 }, want: Action{Verb: Stay, Servers: 3, Message: "Waiting for server 3 of this cluster, to compare volume claim data-db-2 with the others of this name" + hint}},
+		"NamedBeyond":   {reason: "So is one that the annotation names.", servers: "oo-", transactions: []string{all, all}, but: func(c *Cluster) { c.Size, c.Named = 2, "data-db-2" }, want: Action{Verb: Stay, Undecided: true, Servers: 3, Message: "It is not decided which volume leads: volume claim data-db-2, which the annotation names, is that of server 3: raise size to 3, or name another one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := situation(t, c.servers, c.transactions...)

@@ -55,6 +55,9 @@ type Report struct {
 	// Transactions are those that the server has executed, or received and will execute.
 	Transactions gtid.Set `json:"transactions"`
 
+	// Purged are those of which the server has no binary logs any more.
+	Purged gtid.Set `json:"purged"`
+
 	// Group is the name of the group that the server is configured for, or was last.
 	Group string `json:"group,omitempty"`
 
@@ -69,6 +72,9 @@ type Report struct {
 
 	// Problem describes why the server does not run or cannot join, or is empty.
 	Problem string `json:"problem,omitempty"`
+
+	// Answers is true if the server answers at all, if only with an error.
+	Answers bool `json:"-"`
 }
 
 // Member is a server of a group in the view of one of them.
@@ -85,6 +91,12 @@ func (r *Report) Joined() bool {
 	return r.Running && (r.State == Online || r.State == Recovering)
 }
 
+// stranded reports whether the server is on its way into a group of which no member is left that it
+// could receive from: it would try for minutes. A founder is alone for a moment.
+func (r *Report) stranded() bool {
+	return r.Running && r.State == Recovering && len(r.Members) > 1 && !slices.ContainsFunc(r.Members, func(m Member) bool { return m.State == Online })
+}
+
 // counts reports whether the server takes part in decisions of its group.
 func (r *Report) counts() bool { return r.Running && r.State == Online }
 
@@ -99,13 +111,20 @@ func (r *Report) Blocked() bool {
 	return reached*2 <= len(r.Members)
 }
 
-// Live returns the report of the primary of a group that takes writes, or nil. What one server says
-// of others is not trusted, since one that is cut off shows them as they were: a majority of a view
-// has to report by itself that it is in that view.
-func Live(reports map[string]Report) *Report {
+// Live returns the report of the primary of a group that takes writes, or nil: of the group with this
+// name, or else of any. What one server says of others is not trusted, since one that is cut off shows
+// them as they were: a majority of a view has to report by itself that it is in that view.
+func Live(reports map[string]Report, name string) *Report {
+	if p := live(reports, func(r *Report) bool { return r.Group == name }); p != nil {
+		return p
+	}
+	return live(reports, func(*Report) bool { return true })
+}
+
+func live(reports map[string]Report, of func(*Report) bool) *Report {
 	for _, pod := range sortedPods(reports) {
 		p := reports[pod]
-		if !p.counts() || !p.Primary || p.Blocked() {
+		if !p.counts() || !p.Primary || p.Blocked() || !of(&p) {
 			continue
 		}
 		agree := 0

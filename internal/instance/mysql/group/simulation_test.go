@@ -19,9 +19,13 @@ type simulated struct {
 	t       *rapid.T
 	record  Record
 	servers map[string]*server
-	next    int64
 	acked   gtid.Set
 	views   int
+	groups  int
+
+	// wiped is true once a volume was lost: then what was acknowledged may be lost with it, if it is
+	// said.
+	wiped bool
 }
 
 type server struct {
@@ -41,7 +45,6 @@ type server struct {
 	pending  *Action
 	seen     Record
 	founding bool
-	copying  bool
 }
 
 // view is an installed view of a group.
@@ -121,46 +124,98 @@ func (s *simulated) act(srv *server) {
 	action := *srv.pending
 	srv.pending = nil
 	switch action.Verb {
-	case Initialize, InitializeCopy:
-		srv.data = Whole
-		if srv.copying = action.Verb == InitializeCopy; srv.copying {
-			srv.data = Copy
+	case Initialize:
+		srv.data, srv.state = Whole, Offline
+	case InitializeCopy:
+		if !s.register(srv, false) {
+			return
 		}
-		srv.state = Offline
+		srv.data, srv.state = Copy, Offline
 	case Leave:
 		srv.state, srv.view = Offline, nil
 	case SetAside:
+		if !s.register(srv, false) {
+			return
+		}
 		srv.data, srv.state, srv.transactions, srv.suspected = Empty, "", gtid.Set{}, 0
 	case Bootstrap:
 		if !s.same(srv.seen) {
 			return
 		}
-		s.record.Epoch, s.record.Founder, s.record.Confirmed = s.record.Epoch+1, srv.pod, false
-		if action.Rename {
-			s.record.Name = fmt.Sprintf("00000000-0000-0000-0000-%012d", s.record.Epoch)
-		}
+		s.groups++
+		s.record.Founder, s.record.Confirmed = srv.pod, false
+		s.record.Name = fmt.Sprintf("00000000-0000-0000-0000-%012d", s.groups)
 		srv.group, srv.state, srv.founding, srv.seen = s.record.Name, Online, true, s.record
 		s.install(srv.group, []string{srv.pod}, srv.pod)
 	case Join, JoinByCopy:
 		s.join(srv, action.Verb == JoinByCopy)
+	case starting:
+		s.start(srv)
 	case Stay:
 	}
 }
 
 func (s *simulated) same(r Record) bool { return fmt.Sprint(s.record) == fmt.Sprint(r) }
 
-// join registers the server, and has it join the view of a member that takes part in a majority.
-func (s *simulated) join(srv *server, byCopy bool) {
+// register records a server as a member or not, unless the record has changed since it was seen.
+func (s *simulated) register(srv *server, member bool) bool {
+	uid := ""
+	if member {
+		uid = srv.uid()
+	}
+	if s.record.Members[srv.pod] == uid {
+		return true
+	}
 	if !s.same(srv.seen) {
+		return false
+	}
+	members := map[string]string{}
+	maps.Copy(members, s.record.Members)
+	s.record.Members = members
+	if member {
+		s.record.Members[srv.pod] = uid
+	} else {
+		delete(s.record.Members, srv.pod)
+	}
+	return true
+}
+
+// tend has a primary record the members of its view, and nobody else. It does nothing for a primary
+// that cannot be sure that it is one.
+func (s *simulated) tend(srv *server) {
+	if !srv.up || srv.frozen || srv.founding || !s.record.Confirmed || srv.group != s.record.Name {
 		return
 	}
-	if !slices.Contains(s.record.Members, srv.pod) {
-		s.record.Members = append(slices.Clone(s.record.Members), srv.pod)
-		slices.Sort(s.record.Members)
+	if p := Live(s.observe(srv).Reports, s.record.Name); p == nil || p.Pod != srv.pod {
+		return
 	}
+	s.record.Members = map[string]string{}
+	for _, m := range srv.view.members {
+		s.record.Members[m] = s.servers[m].uid()
+	}
+}
+
+// starting is the step between the registration of a server and the moment at which it is in the group,
+// which may be long after.
+const starting Verb = "start"
+
+// join registers the server.
+func (s *simulated) join(srv *server, byCopy bool) {
+	if byCopy {
+		srv.data = Copy
+	}
+	if s.register(srv, true) {
+		srv.pending = &Action{Verb: starting}
+	}
+}
+
+// start has a registered server join the view of a member that takes part in a majority. The record may
+// have changed since it was registered.
+func (s *simulated) start(srv *server) {
+	byCopy := srv.data == Copy
 	var into *view
 	s.each(func(m *server) {
-		if v := m.view; v != nil && m.state == Online && m.reaches(v) && v.group == s.record.Name && len(s.alive(v))*2 > len(v.members) {
+		if v := m.view; v != nil && m.state == Online && m.reaches(v) && v.group == srv.seen.Name && len(s.alive(v))*2 > len(v.members) {
 			into = v
 		}
 	})
@@ -176,7 +231,7 @@ func (s *simulated) join(srv *server, byCopy bool) {
 		return
 	}
 	srv.transactions = srv.transactions.Union(donor.transactions)
-	srv.group, srv.state, srv.data, srv.copying = s.record.Name, Online, Whole, false
+	srv.group, srv.state, srv.data = srv.seen.Name, Online, Whole
 	s.install(into.group, append(s.alive(into), srv.pod), s.keep(into))
 }
 
@@ -195,9 +250,23 @@ func (s *simulated) confirm(srv *server) {
 		srv.state, srv.view = Offline, nil
 		return
 	}
-	s.record.Confirmed, s.record.Members = true, []string{srv.pod}
+	s.record.Confirmed, s.record.Epoch, s.record.Members = true, s.record.Epoch+1, map[string]string{srv.pod: srv.uid()}
 	if missing := s.acked.Minus(srv.transactions); !missing.IsEmpty() {
 		s.t.Fatalf("%s leads without %s, which was acknowledged", srv.pod, missing)
+	}
+}
+
+// number returns the first transaction of a group that a server does not have, which is what a primary
+// gives to the next one.
+func (s *simulated) number(srv *server, group string) gtid.Set {
+	for n := 1; ; n++ {
+		one, err := gtid.Parse(fmt.Sprintf("%s:%d", group, n))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if !srv.transactions.Contains(one) {
+			return one
+		}
 	}
 }
 
@@ -214,10 +283,9 @@ func (s *simulated) write(srv *server, slow int) {
 	if missing := s.acked.Minus(srv.transactions); !missing.IsEmpty() {
 		s.t.Fatalf("%s takes writes in view %v without %s, which was acknowledged", srv.pod, v.members, missing)
 	}
-	s.next++
-	one, err := gtid.Parse(fmt.Sprintf("%s:%d", v.group, s.next))
-	if err != nil {
-		s.t.Fatal(err)
+	one := s.number(srv, v.group)
+	if s.acked.Contains(one) {
+		s.t.Fatalf("%s gives %s to another transaction than the one that was acknowledged", srv.pod, one)
 	}
 	// A majority of the view, with the primary, receives it before it is acknowledged.
 	slices.SortFunc(alive, func(a, b string) int { return (ordinalOf(a)+slow)%7 - (ordinalOf(b)+slow)%7 })
@@ -280,6 +348,13 @@ func TestSimulation(t *testing.T) {
 				}
 			case "write":
 				s.write(srv, slow)
+			case "tend":
+				s.tend(srv)
+			case "wipe":
+				if !srv.up {
+					srv.data, srv.transactions, s.wiped = Empty, gtid.Set{}, true
+					srv.volume++
+				}
 			case "settle":
 				if srv.view != nil && srv.up && !srv.frozen {
 					s.settle(srv.view)
@@ -304,7 +379,7 @@ func TestSimulation(t *testing.T) {
 					s.settle(v)
 					v = srv.view
 					rest := slices.DeleteFunc(slices.Clone(v.members), func(m string) bool { return m == srv.pod })
-					srv.state, srv.view, srv.up = Offline, nil, false
+					srv.state, srv.view, srv.up, srv.pending, srv.founding = Offline, nil, false, nil, false
 					if len(rest) > 0 {
 						s.install(v.group, rest, s.keepOf(v, rest))
 					}
@@ -323,7 +398,7 @@ func TestSimulation(t *testing.T) {
 		if rapid.Bool().Draw(t, "whole at first") {
 			calm(20, "decide", "act", "act", "write")
 		}
-		faults := []string{"decide", "act", "decide", "act", "write", "write", "write", "settle", "kill", "start", "start", "freeze", "thaw", "leave"}
+		faults := []string{"decide", "act", "decide", "act", "tend", "wipe", "write", "write", "write", "settle", "kill", "start", "start", "freeze", "thaw", "leave"}
 		for i := range rapid.IntRange(0, 120).Draw(t, "steps") {
 			if what := rapid.IntRange(0, 20).Draw(t, fmt.Sprintf("all %d", i)); what == 0 {
 				calm(1, "kill")
@@ -333,10 +408,14 @@ func TestSimulation(t *testing.T) {
 			srv := s.servers[rapid.SampledFrom(pods).Draw(t, fmt.Sprintf("server %d", i))]
 			step(srv, rapid.SampledFrom(faults).Draw(t, fmt.Sprintf("step %d", i)), i)
 		}
-		calm(60, "start", "thaw", "settle", "decide", "act", "act", "write")
+		calm(80, "start", "thaw", "settle", "tend", "decide", "act", "act", "act", "write")
 		first := s.servers[pods[0]].view
 		for _, pod := range pods {
 			srv := s.servers[pod]
+			if s.wiped && first == nil && Decide(s.observe(srv)).Undecided {
+				// What was lost with a volume is for a user to decide.
+				continue
+			}
 			if srv.view == nil || srv.view != first || srv.state != Online {
 				t.Fatalf("%s is %q in view %v after all faults have ended: %+v", pod, srv.state, srv.view, Decide(s.observe(srv)))
 			}

@@ -26,12 +26,35 @@ const (
 	// copyFile exists from before a copy of another server is begun until it is complete.
 	copyFile = "copy-unfinished"
 
-	// cloneProgress is the file that MySQL keeps while it copies another server over its data.
-	cloneProgress = "#clone/#status_in_progress"
+	// cloneError is the file that MySQL has while it copies another server over its data. It removes
+	// it when it starts the next time
+	// (https://github.com/mysql/mysql-server/blob/trunk/storage/innobase/include/clone0clone.h).
+	cloneError = "#clone/#status_error"
+
+	// temporaryFolder is the folder of the server's temporary files. They can be as large as its
+	// tables.
+	temporaryFolder = "tmp"
 )
 
 // DataDir returns the data directory.
 func (f Files) DataDir() string { return filepath.Join(f.Volume, dataFolder) }
+
+// TemporaryDir returns the folder of the server's temporary files.
+func (f Files) TemporaryDir() string { return filepath.Join(f.Volume, temporaryFolder) }
+
+// clear removes what a server has left that was killed. A file with the number of its process would
+// prevent the next one from starting if another process has that number by now.
+func (f Files) clear(o Options) error {
+	for _, name := range []string{o.Socket(), o.Socket() + ".lock", o.pidFile(), f.TemporaryDir()} {
+		if err := os.RemoveAll(name); err != nil {
+			return fmt.Errorf("cannot remove what a server has left that was killed: %w", err)
+		}
+	}
+	if err := os.Mkdir(f.TemporaryDir(), 0o700); err != nil {
+		return fmt.Errorf("cannot make the folder of temporary files: %w", err)
+	}
+	return nil
+}
 
 // Data returns what the volume holds.
 func (f Files) Data() (group.Data, error) {
@@ -39,7 +62,7 @@ func (f Files) Data() (group.Data, error) {
 	if err != nil || !there {
 		return group.Empty, err
 	}
-	for _, name := range []string{filepath.Join(f.Volume, copyFile), filepath.Join(f.DataDir(), cloneProgress)} {
+	for _, name := range []string{filepath.Join(f.Volume, copyFile), filepath.Join(f.DataDir(), cloneError)} {
 		if unfinished, err := exists(name); err != nil || unfinished {
 			return group.Copy, err
 		}
@@ -52,7 +75,7 @@ func (f Files) BeginCopy() error {
 	if err := os.WriteFile(filepath.Join(f.Volume, copyFile), nil, 0o600); err != nil {
 		return fmt.Errorf("cannot record that a copy begins: %w", err)
 	}
-	return sync(f.Volume)
+	return syncFolder(f.Volume)
 }
 
 // EndCopy records that the copy is complete.
@@ -60,7 +83,7 @@ func (f Files) EndCopy() error {
 	if err := os.Remove(filepath.Join(f.Volume, copyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot record that a copy is complete: %w", err)
 	}
-	return sync(f.Volume)
+	return syncFolder(f.Volume)
 }
 
 // SetAside moves the data to another folder of the volume, and returns its name. The server must
@@ -70,7 +93,7 @@ func (f Files) SetAside(now time.Time) (string, error) {
 	if err := os.Rename(f.DataDir(), filepath.Join(f.Volume, name)); err != nil {
 		return "", fmt.Errorf("cannot set the data aside: %w", err)
 	}
-	return name, errors.Join(f.EndCopy(), sync(f.Volume))
+	return name, errors.Join(f.EndCopy(), syncFolder(f.Volume))
 }
 
 // prepare removes what an initialization that did not end has left.
@@ -87,7 +110,7 @@ func (f Files) adopt(folder string) error {
 	if err := os.Rename(folder, f.DataDir()); err != nil {
 		return fmt.Errorf("cannot take over the initialized data directory: %w", err)
 	}
-	return sync(f.Volume)
+	return syncFolder(f.Volume)
 }
 
 func exists(name string) (bool, error) {
@@ -101,8 +124,8 @@ func exists(name string) (bool, error) {
 	return true, nil
 }
 
-// sync writes a folder's entries to the disk.
-func sync(folder string) error {
+// syncFolder writes a folder's entries to the disk.
+func syncFolder(folder string) error {
 	d, err := os.Open(folder) //nolint:gosec // the volume, or a folder of it
 	if err != nil {
 		return fmt.Errorf("cannot write %s to the disk: %w", folder, err)

@@ -31,7 +31,7 @@ func Initialize(ctx context.Context, program string, f Files, o Options, log io.
 		return fmt.Errorf("cannot write the statements of a new database: %w", err)
 	}
 	defer func() { _ = os.Remove(script) }()
-	cmd := exec.CommandContext(ctx, program, append(o.base(folder), "--initialize-insecure", "--init-file="+script)...) //nolint:gosec // the program is part of the image
+	cmd := exec.CommandContext(ctx, program, append(o.base(folder), "--tmpdir=/tmp", "--initialize-insecure", "--init-file="+script)...) //nolint:gosec // the program is part of the image
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("cannot initialize a database: %w", err)

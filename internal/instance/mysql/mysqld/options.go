@@ -3,10 +3,12 @@ package mysqld
 import (
 	"path/filepath"
 	"strconv"
+
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // Options are the options of a server that its group relies on. They are arguments of the program,
-// which no file of options can override.
+// which no file of options can override. Variables that were persisted would: they are not loaded.
 type Options struct {
 	// File is a file of other options, or "".
 	File string
@@ -35,7 +37,7 @@ type Options struct {
 }
 
 // Socket returns the path of the server's socket.
-func (o Options) Socket() string { return filepath.Join(o.RunDir, "mysqld.sock") }
+func (o Options) Socket() string { return filepath.Join(o.RunDir, instance.MySQLSocket) }
 
 // base returns the arguments with which every start of the program begins.
 func (o Options) base(dataDir string) []string {
@@ -43,11 +45,13 @@ func (o Options) base(dataDir string) []string {
 	if o.File != "" {
 		first = "--defaults-file=" + o.File
 	}
-	return []string{first, "--datadir=" + dataDir, "--tmpdir=/tmp", "--secure-file-priv=NULL", "--lower-case-table-names=0"}
+	return []string{first, "--datadir=" + dataDir, "--persisted-globals-load=OFF", "--secure-file-priv=NULL", "--lower-case-table-names=0"}
 }
 
+func (o Options) pidFile() string { return filepath.Join(o.RunDir, "mysqld.pid") }
+
 // serve returns the arguments of a server that can join a group. Errors go to the standard error.
-func (o Options) serve(dataDir string) []string {
+func (o Options) serve(dataDir, temporary string) []string {
 	ssl := "VERIFY_CA"
 	if o.VerifyHost {
 		ssl = "VERIFY_IDENTITY"
@@ -56,7 +60,8 @@ func (o Options) serve(dataDir string) []string {
 		"--server-id="+strconv.Itoa(o.ID),
 		"--port="+strconv.Itoa(o.Port),
 		"--socket="+o.Socket(),
-		"--pid-file="+filepath.Join(o.RunDir, "mysqld.pid"),
+		"--pid-file="+o.pidFile(),
+		"--tmpdir="+temporary,
 		"--mysqlx=OFF",
 		"--skip-name-resolve=ON",
 		"--report-host="+o.Host,
@@ -83,7 +88,15 @@ var groupOptions = []string{
 	"gtid-mode=ON", "enforce-gtid-consistency=ON",
 	// The default names contain the host's name.
 	"log-bin=binlog", "relay-log=relay",
-	"sync-binlog=1", "innodb-flush-log-at-trx-commit=1",
+	"sync-binlog=1", "innodb-flush-log-at-trx-commit=1", "innodb-doublewrite=ON", "binlog-error-action=ABORT_SERVER",
+	"binlog-row-image=FULL", "log-replica-updates=ON", "replica-preserve-commit-order=ON",
+	// What a server has received and not applied is known again after its start: it counts when the
+	// newest server is looked for.
+	"relay-log-recovery=OFF",
+	"local-infile=OFF", "offline-mode=OFF", "init-connect=",
+	// Users without administrative rights can create functions and triggers, of which the binary
+	// log has the rows, and tables without a primary key, which a group refuses.
+	"loose-log-bin-trust-function-creators=ON", "sql-generate-invisible-primary-key=ON",
 	// A server is writable only as the primary of its group.
 	"super-read-only=ON",
 	"disabled-storage-engines=MyISAM,BLACKHOLE,FEDERATED,ARCHIVE,MEMORY",
@@ -96,7 +109,8 @@ var groupOptions = []string{
 	"loose-group-replication-member-expel-timeout=0",
 	"loose-group-replication-unreachable-majority-timeout=10",
 	"loose-group-replication-exit-state-action=READ_ONLY",
-	"loose-group-replication-autorejoin-tries=3",
+	// A server joins as package group decides.
+	"loose-group-replication-autorejoin-tries=0",
 	"loose-group-replication-consistency=BEFORE_ON_PRIMARY_FAILOVER",
 	"loose-group-replication-message-cache-size=134217728",
 }

@@ -22,18 +22,23 @@ type Process struct {
 	done  chan struct{}
 	code  atomic.Int64
 	began time.Time
+	said  *lastError
 }
 
 // Start starts a server. Its log goes to log.
 func Start(program string, f Files, o Options, log io.Writer) (*Process, error) {
-	cmd := exec.Command(program, o.serve(f.DataDir())...) //nolint:gosec,noctx // the program is part of the image, and is stopped by Stop
-	cmd.Stdout, cmd.Stderr = log, log
+	if err := f.clear(o); err != nil {
+		return nil, err
+	}
+	said := &lastError{to: log}
+	cmd := exec.Command(program, o.serve(f.DataDir(), f.TemporaryDir())...) //nolint:gosec,noctx // the program is part of the image, and is stopped by Stop
+	cmd.Stdout, cmd.Stderr = said, said
 	// With it the program knows that it is started again when it ends with restartCode.
 	cmd.Env = append(os.Environ(), "MYSQLD_PARENT_PID="+strconv.Itoa(os.Getpid()))
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start MySQL: %w", err)
 	}
-	p := &Process{cmd: cmd, done: make(chan struct{}), began: time.Now()}
+	p := &Process{cmd: cmd, done: make(chan struct{}), began: time.Now(), said: said}
 	go func() {
 		defer close(p.done)
 		_ = cmd.Wait()
@@ -57,6 +62,18 @@ func (p *Process) Ended() (ended, again bool) {
 
 // Code returns the code with which the program has ended, or -1 after a signal.
 func (p *Process) Code() int { return int(p.code.Load()) }
+
+// Problem returns why the program has ended: the last error that it wrote, and its code.
+func (p *Process) Problem() string {
+	why := fmt.Sprintf("MySQL has ended with code %d", p.Code())
+	if p.Code() < 0 {
+		why = "MySQL was killed"
+	}
+	if last := p.said.text(); last != "" {
+		why += ": " + last
+	}
+	return why
+}
 
 // Began returns when the program was started.
 func (p *Process) Began() time.Time { return p.began }

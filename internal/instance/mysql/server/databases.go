@@ -85,7 +85,8 @@ func planDatabase(d instance.Database, existing map[string][]string, users []str
 	}
 	for _, o := range owners {
 		if o != "" && o != d.Owner && slices.Contains(users, o) {
-			statements = append(statements, "REVOKE ALL, GRANT OPTION"+on+"FROM "+literal(o)+"@'%'")
+			// By the right to grant an owner is found again if the first statement fails.
+			statements = append(statements, "REVOKE ALL PRIVILEGES"+on+"FROM "+literal(o)+"@'%'", "REVOKE GRANT OPTION"+on+"FROM "+literal(o)+"@'%'")
 		}
 	}
 	return statements, ""

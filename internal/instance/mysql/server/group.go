@@ -2,12 +2,16 @@ package server
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// User is the user as which servers connect to each other: by certificate, without a password.
-const User = "storeplane_replication"
+// User is the user as which servers connect to each other.
+const User = instance.MySQLReplicationUser
 
 // recovery is the channel by which a server receives what it has missed, and by whose user it
 // connects to its group.
@@ -49,17 +53,29 @@ func (s Server) Bootstrap(ctx context.Context, m Membership) error {
 }
 
 // Open lets clients connect to a server that has founded a group, and has the server with the most
-// transactions elected from now on.
+// transactions elected from now on. That the component for it cannot be loaded is an error, but clients
+// can connect all the same.
 func (s Server) Open(ctx context.Context) error {
-	err := s.execute(ctx, changeTimeout, fmt.Sprintf("INSTALL COMPONENT '%s'", component))
-	if err != nil && number(err) != errComponentLoaded {
-		return err
-	}
-	return s.execute(ctx, readTimeout, "SET GLOBAL offline_mode = OFF")
+	installed := s.install(ctx)
+	return errors.Join(s.execute(ctx, readTimeout, "SET GLOBAL offline_mode = OFF"), installed)
 }
 
-// errComponentLoaded is the number of the error for a component that is installed.
-const errComponentLoaded = 3529
+// install installs the component, unless it is.
+func (s Server) install(ctx context.Context) error {
+	return s.with(ctx, changeTimeout, func(ctx context.Context, conn *sql.Conn) error {
+		var n int
+		if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM mysql.component WHERE component_urn = ?", component).Scan(&n); err != nil {
+			return fmt.Errorf("cannot read which components there are: %w", err)
+		}
+		if n > 0 {
+			return nil
+		}
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf("INSTALL COMPONENT '%s'", component)); err != nil {
+			return fmt.Errorf("cannot install %s: %w", component, err)
+		}
+		return nil
+	})
+}
 
 // always is the number of missing transactions from which on a server copies another one whatever it
 // has, and usually the default, at which it does if a member lacks the binary logs.
@@ -98,10 +114,15 @@ func (s Server) HandOver(ctx context.Context, server string) error {
 	return s.execute(ctx, changeTimeout, fmt.Sprintf("SELECT group_replication_set_as_primary('%s', %d)", server, handOverSeconds))
 }
 
+// Outranked reports whether a hand-over was refused because the other server runs a newer version than
+// another member: until all run it, only a member of the oldest version can be chosen.
+func Outranked(err error) bool { return err != nil && strings.Contains(err.Error(), "lowest version") }
+
 // handOverSeconds is how long running transactions may take to end at a planned hand-over.
 const handOverSeconds = 10
 
-// ReloadCertificates has new connections use the certificates that are in the files now.
+// ReloadCertificates has new connections use the certificates that are in the files now. Those that
+// cannot be used are an error, and the server goes on with the ones before.
 func (s Server) ReloadCertificates(ctx context.Context) error {
-	return s.execute(ctx, readTimeout, "ALTER INSTANCE RELOAD TLS NO ROLLBACK ON ERROR")
+	return s.execute(ctx, readTimeout, "ALTER INSTANCE RELOAD TLS")
 }

@@ -19,11 +19,11 @@ const applier = "group_replication_applier"
 // Observe adds to a report what the server says about itself.
 func (s Server) Observe(ctx context.Context, r *group.Report) error {
 	return s.with(ctx, readTimeout, func(ctx context.Context, conn *sql.Conn) error {
-		var executed, version string
+		var executed, purged, version string
 		var readOnly bool
 		// GTIDs are read before the state: a server that is offline then gets no more of them.
-		row := conn.QueryRowContext(ctx, "SELECT @@server_uuid, @@version, @@super_read_only, COALESCE(@@group_replication_group_name, ''), @@gtid_executed")
-		if err := row.Scan(&r.Server, &version, &readOnly, &r.Group, &executed); err != nil {
+		row := conn.QueryRowContext(ctx, "SELECT @@server_uuid, @@version, @@super_read_only, COALESCE(@@group_replication_group_name, ''), @@gtid_executed, @@gtid_purged")
+		if err := row.Scan(&r.Server, &version, &readOnly, &r.Group, &executed, &purged); err != nil {
 			return fmt.Errorf("cannot read the server's state: %w", err)
 		}
 		r.Version, _, _ = strings.Cut(version, "-")
@@ -32,6 +32,9 @@ func (s Server) Observe(ctx context.Context, r *group.Report) error {
 			return err
 		}
 		if r.Transactions, err = union(executed, received); err != nil {
+			return err
+		}
+		if r.Purged, err = gtid.Parse(purged); err != nil {
 			return err
 		}
 		if err := members(ctx, conn, r); err != nil {

@@ -31,12 +31,21 @@ type Server struct {
 	Socket string
 }
 
+// session are the variables of each session. A statement that waits for a lock ends before its caller
+// gives up, since the server would go on with it. Statements contain verifiers of passwords, so none is
+// in the logs of statements. What statements mean depends on no option.
+var session = map[string]string{
+	"lock_wait_timeout": "30", "innodb_lock_wait_timeout": "30", "sql_log_off": "1", "long_query_time": "31536000",
+	"sql_mode": "'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO'",
+}
+
 // with calls do with a connection. It is not kept: what holds for a session holds for one call.
 func (s Server) with(ctx context.Context, timeout time.Duration, do func(context.Context, *sql.Conn) error) error {
 	config := mysql.NewConfig()
 	config.Net, config.Addr, config.User = "unix", s.Socket, Superuser
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = connectTimeout, timeout, timeout
 	config.InterpolateParams = true
+	config.Params = session
 	config.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
@@ -66,10 +75,8 @@ func (s Server) execute(ctx context.Context, timeout time.Duration, statements .
 	})
 }
 
-// number returns the number of MySQL's error, or 0.
-func number(err error) uint16 {
-	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		return e.Number
-	}
-	return 0
+// Answers reports whether an error is one that the server itself has returned.
+func Answers(err error) bool {
+	_, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok
 }

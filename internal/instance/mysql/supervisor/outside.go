@@ -152,17 +152,20 @@ func (k *Kubernetes) volumes(ctx context.Context, created metav1.Time) ([]group.
 	return out, errors.Join(errs...)
 }
 
-// Peers implements Outside. All pods that there may be are asked: also without the API server the
-// servers of a group know each other.
-func (k *Kubernetes) Peers(ctx context.Context) map[string]group.Report {
+// Peers implements Outside. Without the API server, too, the servers of a group know each other.
+func (k *Kubernetes) Peers(ctx context.Context, pods ...string) map[string]group.Report {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	k.once.Do(func() { k.peers = &http.Client{Transport: k.TLS.Transport()} })
+	if len(pods) == 0 {
+		for n := range int32(instance.MaxSize) {
+			pods = append(pods, instance.Pod(k.Scope, n))
+		}
+	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	out := map[string]group.Report{}
-	for n := range int32(instance.MaxSize) {
-		pod := instance.Pod(k.Scope, n)
+	for _, pod := range pods {
 		if pod == k.Pod {
 			continue
 		}

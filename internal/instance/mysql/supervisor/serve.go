@@ -10,14 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
-)
-
-// Paths of probes.
-const (
-	LivenessPath  = "/liveness"
-	ReadinessPath = "/readiness"
 )
 
 const (
@@ -30,14 +25,14 @@ const (
 	freshFor = 5 * time.Second
 )
 
-// Serve serves probes and this server's report until the context ends.
-func (s *Supervisor) Serve(ctx context.Context, address string, by control.TLS) error {
+// Serve serves probes, this server's report and metrics until the context ends.
+func (s *Supervisor) Serve(ctx context.Context, address string, by control.TLS, metrics http.Handler) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("cannot listen at %s: %w", address, err)
 	}
 	server := &http.Server{
-		Handler: control.Certified(s.handler()), TLSConfig: by.Server(),
+		Handler: control.Certified(s.handler(metrics)), TLSConfig: by.Server(),
 		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
 		ErrorLog: control.ErrorLog(s.log, "The supervisor's API"),
 	}
@@ -48,9 +43,14 @@ func (s *Supervisor) Serve(ctx context.Context, address string, by control.TLS) 
 	return nil
 }
 
-func (s *Supervisor) handler() http.Handler {
+func (s *Supervisor) handler(metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET "+StatusPath, func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+			http.Error(w, "the certificate of a server of this cluster is needed", http.StatusForbidden)
+			return
+		}
 		report, err := s.Report(r.Context())
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -59,8 +59,8 @@ func (s *Supervisor) handler() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(report)
 	})
-	mux.HandleFunc("GET "+LivenessPath, probe(func() error { return s.alive(time.Now()) }))
-	mux.HandleFunc("GET "+ReadinessPath, probe(func() error { return s.ready(time.Now()) }))
+	mux.HandleFunc("GET "+instance.LivenessPath, probe(func() error { return s.alive(time.Now()) }))
+	mux.HandleFunc("GET "+instance.ReadinessPath, probe(func() error { return s.ready(time.Now()) }))
 	return mux
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
+	"github.com/storeplane/storeplane/internal/instance/mysql/server"
 )
 
 // candidateWithin is how long a primary that stops waits for a member that can take over.
@@ -15,6 +16,7 @@ const candidateWithin = 20 * time.Second
 func (s *Supervisor) stop(ctx context.Context) error {
 	if err := s.handOver(ctx); err != nil {
 		s.log.Info("Cannot hand over", "error", err.Error())
+		s.give(ctx)
 	}
 	if s.process != nil {
 		if err := s.server.Shut(ctx); err != nil {
@@ -24,42 +26,66 @@ func (s *Supervisor) stop(ctx context.Context) error {
 	return s.end(ctx)
 }
 
+// give has the others elect a primary, since this one cannot choose one: it ends the sessions of its
+// clients and leaves the group before it stops, which takes longer.
+func (s *Supervisor) give(ctx context.Context) {
+	err := s.server.Shut(ctx)
+	if err == nil {
+		err = s.server.Leave(ctx)
+	}
+	if err != nil {
+		s.log.Info("Cannot leave the group", "error", err.Error())
+	}
+}
+
 // handOver makes another server the primary if this one is. There is none to hand over to if all
-// stop.
+// stop. It is refused while a member is on its way into the group or out of it, so it is tried again.
 func (s *Supervisor) handOver(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, candidateWithin)
 	defer cancel()
+	var refused error
 	for {
 		own, err := s.Report(ctx)
 		if err != nil {
 			return err
 		}
-		if !own.Primary || s.outside.Ending(ctx) {
+		if !own.Primary || s.ending(ctx) {
 			return nil
 		}
 		to, waiting := s.candidate(ctx, &own)
 		if to != nil {
 			s.log.Info("Handing over", "to", s.outside.PodOf(to.Address))
-			if err := s.server.HandOver(ctx, to.Server); err != nil {
-				return err
+			if refused = s.server.HandOver(ctx, to.Server); refused == nil {
+				return s.mark(ctx, false)
 			}
-			return s.mark(ctx, false)
-		}
-		if !waiting {
+			if server.Outranked(refused) {
+				return refused
+			}
+			s.log.Info("The hand-over is refused", "error", refused.Error())
+		} else if !waiting {
 			s.log.Info("There is no server to hand over to")
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("no server has joined the group in time to take over")
+			return errors.Join(errors.New("no server can take over in time"), refused)
 		case <-time.After(period / 5):
 		}
 	}
 }
 
+// ending reports whether all servers are about to stop, as far as the API server answers in time.
+func (s *Supervisor) ending(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
+	defer cancel()
+	return s.outside.Ending(ctx)
+}
+
 // candidate returns the member to hand over to: the first by ordinal that stays. It returns nil and
 // true if one is on its way into the group.
 func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (*group.Member, bool) {
+	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
+	defer cancel()
 	c, err := s.outside.Cluster(ctx)
 	var best *group.Member
 	joining := false

@@ -5,11 +5,14 @@ package supervisor
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
 	"github.com/storeplane/storeplane/internal/instance/mysql/server"
@@ -19,11 +22,24 @@ const (
 	// period is the pause between two passes: a primary is noticed within it.
 	period = 500 * time.Millisecond
 
-	// restartPause is the pause before a server that has failed is started again.
+	// restartPause is the pause before a server that has failed is started again. It doubles up to
+	// longestPause, until the server has run for steadyAfter.
 	restartPause = 2 * time.Second
+	longestPause = 30 * time.Second
+	steadyAfter  = time.Minute
 
 	// stopWithin is how long the program may take to end.
 	stopWithin = 90 * time.Second
+
+	// outsideWithin is how long a member of a group waits for the API server: it goes on without.
+	outsideWithin = 2 * time.Second
+
+	// tendPeriod is how often a member of a group compares that with the record, if nothing changes.
+	tendPeriod = 5 * time.Second
+
+	// awayFor is for how long a member has to be outside of the primary's view before it is removed
+	// from the record.
+	awayFor = 30 * time.Second
 )
 
 // Outside is what a supervisor needs of the cluster around its server.
@@ -31,8 +47,9 @@ type Outside interface {
 	// Cluster returns all that package group decides by, except for the reports.
 	Cluster(ctx context.Context) (group.Cluster, error)
 
-	// Peers returns the reports of the other servers, by pod. Those that do not answer are missing.
-	Peers(ctx context.Context) map[string]group.Report
+	// Peers returns the reports of other servers, by pod: of those pods, or of all that there may
+	// be if none are given. Those that do not answer are missing.
+	Peers(ctx context.Context, pods ...string) map[string]group.Report
 
 	// Change changes the record. It fails if the record is not the given one any more.
 	Change(ctx context.Context, from, to group.Record) error
@@ -73,18 +90,44 @@ type Supervisor struct {
 	// last without being asked to.
 	process *mysqld.Process
 	failed  time.Time
+	pause   time.Duration
 
 	// suspected is how often in a row the server was found to have transactions of its own, and
 	// opened is true once this primary lets clients in.
 	suspected int
 	opened    bool
-	marked    *bool
-	said      string
-	failing   string
+
+	// marked is the role that the pod is marked with, or nil if that is not known, and markedAt is
+	// when that was done.
+	marked   *bool
+	markedAt time.Time
+
+	// tended is when the group was compared with the record, and as is what the server reported then.
+	// agreed is true if the other members agreed in this pass that this server is the primary.
+	tended time.Time
+	as     string
+	agreed bool
+
+	// away is since when members of the record are outside of this primary's view.
+	away map[string]time.Time
+
+	// record is the last record that was read of a group that took writes.
+	record  group.Record
+	failing string
 
 	mu     sync.Mutex
 	report group.Report
 	at     time.Time
+
+	// held is what the server waits for, and needed how many servers are needed for that, or 0.
+	held   instance.Held
+	needed int
+
+	// cause is why the program ended last, or "".
+	cause string
+
+	// leads is true if this server is the primary of the recorded group.
+	leads bool
 
 	// answered is when the server answered last, or zero if it has not since it was started.
 	answered time.Time
@@ -100,6 +143,7 @@ func New(c Config, outside Outside, log *slog.Logger, output io.Writer) *Supervi
 
 // Run runs the server until the context ends, then hands over and stops it.
 func (s *Supervisor) Run(ctx context.Context) error {
+	go s.watch(ctx)
 	for ctx.Err() == nil {
 		s.problem(s.pass(ctx))
 		select {
@@ -108,6 +152,20 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 	}
 	return s.stop(context.WithoutCancel(ctx))
+}
+
+// watch observes the server, however long a step takes that is being executed: by this it is known
+// whether the server is alive and ready.
+func (s *Supervisor) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		if own, err := s.Report(ctx); err == nil {
+			s.observed(own, time.Now())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(period):
+		}
+	}
 }
 
 // Report returns this server's report. It is read anew, so that it is not older than the request.
@@ -121,11 +179,41 @@ func (s *Supervisor) Report(ctx context.Context) (group.Report, error) {
 	if data == group.Empty {
 		return r, nil
 	}
-	if err := s.server.Observe(ctx, &r); err != nil {
-		r.Running, r.Problem = false, err.Error()
+	observed := r
+	if err := s.server.Observe(ctx, &observed); err != nil {
+		// What was read before the error may not belong together.
+		r.Problem, r.Answers = s.why(err), server.Answers(err)
+		return r, nil
 	}
-	return r, nil
+	observed.Answers = true
+	return observed, nil
 }
+
+// why returns why the server cannot be observed: with what it said last, if it has ended.
+func (s *Supervisor) why(err error) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause != "" {
+		return s.cause
+	}
+	return err.Error()
+}
+
+// Leads reports whether this server is the primary of the recorded group.
+func (s *Supervisor) Leads() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leads
+}
+
+func (s *Supervisor) setLeads(leads bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leads = leads
+}
+
+// Server returns the client of the server.
+func (s *Supervisor) Server() server.Server { return s.server }
 
 // Last returns the last report of a pass, and when that was.
 func (s *Supervisor) Last() (group.Report, time.Time) {
@@ -139,7 +227,7 @@ func (s *Supervisor) observed(own group.Report, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.report, s.at = own, at
-	if own.Running {
+	if own.Answers {
 		s.answered = at
 	}
 }
@@ -157,12 +245,29 @@ func (s *Supervisor) pass(ctx context.Context) error {
 		return err
 	}
 	s.observed(own, time.Now())
-	if err := s.mark(ctx, own.State == group.Online && own.Primary); err != nil {
-		s.say("Cannot mark the pod with its role: " + err.Error())
+	if !own.Running && s.process != nil && s.marked != nil && *s.marked {
+		// A server that does not answer at the moment may take writes all the same, and keeps its
+		// mark. Another one takes it if it becomes the primary, so the others are asked next.
+		s.setLeads(false)
+		s.as = ""
+		return nil
 	}
+	s.setLeads(s.Leads() && own.State == group.Online && own.Primary)
+	s.agreed = false
+	var failed error
 	if own.Joined() {
 		s.suspected = 0
-		return s.tend(ctx, &own)
+		failed = s.tend(ctx, &own)
+	}
+	if errors.Is(failed, errAlone) {
+		// A member goes on without the API server, with the role that it has.
+		return nil
+	}
+	if err := s.mark(ctx, s.Leads()); err != nil {
+		failed = errors.Join(failed, fmt.Errorf("cannot mark the pod with its role: %w", err))
+	}
+	if own.Joined() {
+		return failed
 	}
 	s.opened = false
 	return s.decide(ctx, &own)
@@ -192,17 +297,27 @@ func (s *Supervisor) keepRunning() error {
 	if s.process != nil {
 		ended, again := s.process.Ended()
 		if !ended {
+			if time.Since(s.process.Began()) > steadyAfter {
+				s.pause = 0
+			}
 			return nil
 		}
 		if !again {
+			s.pause = min(max(2*s.pause, restartPause), longestPause)
 			s.failed = time.Now()
-			s.log.Info("MySQL has ended", "code", s.process.Code())
+			s.ended(s.process.Problem())
 		}
 		s.process = nil
 	}
 	data, err := s.Files.Data()
-	if err != nil || data == group.Empty || time.Since(s.failed) < restartPause {
+	if err != nil || data == group.Empty || time.Since(s.failed) < s.pause {
 		return err
+	}
+	if data == group.Copy {
+		// The server would remove the sign that it was killed while it copied another one.
+		if err := s.Files.BeginCopy(); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	s.answered = time.Time{}
@@ -211,26 +326,45 @@ func (s *Supervisor) keepRunning() error {
 	return err
 }
 
-// mark marks the pod with its role if that has changed.
+// ended notes why the program has ended.
+func (s *Supervisor) ended(why string) {
+	s.log.Info("MySQL has ended", "why", why)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cause = why
+}
+
+// mark marks the pod with its role if that has changed, and a primary's from time to time: another
+// server may have removed the mark, or a user.
 func (s *Supervisor) mark(ctx context.Context, primary bool) error {
-	if s.marked != nil && *s.marked == primary {
+	if s.marked != nil && *s.marked == primary && (!s.agreed || time.Since(s.markedAt) < tendPeriod) {
 		return nil
 	}
 	if err := s.outside.Mark(ctx, primary); err != nil {
 		return err
 	}
-	s.marked = &primary
+	s.marked, s.markedAt = &primary, time.Now()
 	return nil
 }
 
+// Held returns what the server waits for, and how many servers are needed for that if that is more than
+// are desired, or 0. The message is empty while it waits for nothing.
+func (s *Supervisor) Held() (held instance.Held, servers int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held, s.needed
+}
+
 // say logs what the server waits for, once.
-func (s *Supervisor) say(message string) {
-	if message != s.said {
-		s.said = message
-		if message != "" {
-			s.log.Info(message)
-		}
+func (s *Supervisor) say(message string) { s.hold(instance.Held{Message: message}, 0) }
+
+func (s *Supervisor) hold(held instance.Held, servers int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if held.Message != s.held.Message && held.Message != "" {
+		s.log.Info(held.Message)
 	}
+	s.held, s.needed = held, servers
 }
 
 // problem logs why a pass has failed, once. A step that failed is tried again.

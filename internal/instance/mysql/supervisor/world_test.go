@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -239,11 +240,11 @@ func (a *around) Cluster(context.Context) (group.Cluster, error) {
 	return c, err
 }
 
-func (a *around) Peers(ctx context.Context) map[string]group.Report {
+func (a *around) Peers(ctx context.Context, pods ...string) map[string]group.Report {
 	a.mu.Lock()
 	peers := map[string]*running{}
 	for name, r := range a.servers {
-		if name != a.own && !a.away[name] && !a.away[a.own] {
+		if name != a.own && !a.away[name] && !a.away[a.own] && (len(pods) == 0 || slices.Contains(pods, name)) {
 			peers[name] = r
 		}
 	}

@@ -1,29 +1,33 @@
-package supervisor
+// Package command runs MySQL in a pod: its supervisor and its manager.
+package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/control"
+	"github.com/storeplane/storeplane/internal/instance/manager/exchange"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
+	"github.com/storeplane/storeplane/internal/instance/mysql/manager"
 	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
+	"github.com/storeplane/storeplane/internal/instance/mysql/supervisor"
 )
 
-// Command contains the flags of a supervisor: which server this is, and where its files are. The
+// Command contains the flags: which server this is, and where its files are. The
 // command interpolates their defaults.
 type Command struct {
 	Pod       string `env:"${podVariable}"       help:"Name of this pod."        required:""`
 	Namespace string `env:"${namespaceVariable}" help:"Its namespace."           required:""`
 	Scope     string `env:"${scopeVariable}"     help:"Name of its StatefulSet." required:""`
 
-	Address    string `default:":${supervisorPort}"  help:"Address at which to serve probes and the server's report."`
+	Address    string `default:":${supervisorPort}"  help:"Address at which to serve probes, metrics and the server's report."`
 	API        int    `default:"${supervisorPort}"   help:"Port of the other servers' supervisors."`
 	Port       int    `default:"${mysqlPort}"        help:"MySQL's port."`
 	Program    string `default:"mysqld"              help:"MySQL's program."`
@@ -36,25 +40,14 @@ type Command struct {
 	PlainToo   bool   `help:"Accept connections without TLS."`
 }
 
-// Defaults returns the values that a command interpolates into the flags.
-func Defaults() map[string]string {
-	return map[string]string{
-		"supervisorPort": strconv.Itoa(instance.MySQLSupervisorPort),
-		"mysqlPort":      strconv.Itoa(instance.MySQLPort),
-		"mysqlVolumeDir": instance.MySQLVolumeDir,
-		"mysqlRunDir":    instance.MySQLRunDir,
-		"mysqlConfigDir": instance.MySQLConfigDir,
-	}
-}
-
-// Run runs the supervisor until the context ends.
+// Run runs the server until the context ends, and then stops it.
 func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger) error {
 	client, err := kube.New(config, c.Namespace)
 	if err != nil {
 		return err
 	}
 	by := control.TLS{Dir: c.ControlDir, Name: control.Name(c.Scope, c.Namespace)}
-	outside := &Kubernetes{
+	outside := &supervisor.Kubernetes{
 		Pod: c.Pod, Namespace: c.Namespace, Scope: c.Scope, Port: c.Port, API: c.API,
 		Kube: client, TLS: by,
 	}
@@ -63,7 +56,7 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 		return fmt.Errorf("cannot read the volume claim of this server: %w", err)
 	}
 	file := func(name string) string { return filepath.Join(c.ControlDir, name) }
-	s := New(Config{
+	s := supervisor.New(supervisor.Config{
 		Pod: c.Pod, Claim: string(claim.UID), Program: c.Program, Files: mysqld.Files{Volume: c.Volume},
 		Options: mysqld.Options{
 			File: filepath.Join(c.ConfigDir, instance.MySQLConfigFile), ID: int(instance.Ordinal(c.Pod)) + 1, Host: outside.Host(), Port: c.Port, RunDir: c.RunDir,
@@ -74,16 +67,32 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 			VerifyHost: c.VerifyHost, TLSRequired: !c.PlainToo,
 		},
 	}, outside, log, os.Stderr)
-	serving := make(chan error, 1)
+	m, err := manager.New(manager.Config{
+		Pod: c.Pod, Scope: c.Scope, PodOf: outside.PodOf, Volume: c.Volume, TLSDir: c.TLSDir, ControlDir: c.ControlDir,
+	}, client, exchange.NewNotes(log), s.Server(), func() manager.State {
+		state := manager.State{Leads: s.Leads()}
+		state.Report, _ = s.Last()
+		state.Held, state.Servers = s.Held()
+		return state
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	// It serves until the server has stopped, so that others know of it to the end.
 	apiCtx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	go func() { serving <- s.Serve(apiCtx, c.Address, by) }()
+	serving := make(chan error, 1)
+	go func() { serving <- s.Serve(apiCtx, c.Address, by, m.Metrics()) }()
+	go m.Run(ctx)
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Run(ctx) }()
 	select {
 	case err := <-serving:
-		return err
+		// Without its API the others cannot know this server: it hands over, and stops.
+		stop()
+		return errors.Join(err, <-stopped)
 	case err := <-stopped:
 		return err
 	}

@@ -1,0 +1,162 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/mysql/group"
+)
+
+// tend does what a member of a group has to do besides: it leaves a group that is not the cluster's any
+// more, the founder lets clients in if it was interrupted before, and the primary has the record say who
+// its members are. Only a primary that the record has as a member leads: if it is lost it is waited for.
+func (s *Supervisor) tend(ctx context.Context, own *group.Report) error {
+	as := fmt.Sprint(own.State, own.Primary, own.Group, own.View, own.Members)
+	if as == s.as && time.Since(s.tended) < tendPeriod {
+		return nil
+	}
+	s.say("")
+	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
+	defer cancel()
+	c, err := s.outside.Cluster(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %v", errAlone, err) //nolint:errorlint // no other error is looked for
+	}
+	c.Pod, c.Reports = s.Pod, map[string]group.Report{s.Pod: *own}
+	if err := s.restore(ctx, own, &c.Record); err != nil {
+		return err
+	}
+	if action := group.Decide(c); action.Verb == group.Leave {
+		s.setLeads(false)
+		s.say(action.Message)
+		return s.server.Leave(context.WithoutCancel(ctx))
+	}
+	if own.State != group.Online || !own.Primary {
+		s.opened = false
+	} else if err := s.lead(ctx, own, &c); err != nil {
+		return err
+	}
+	s.as, s.tended = as, time.Now()
+	return nil
+}
+
+// restore writes the record again that this server knows, if it was lost, or replaced by an older one.
+func (s *Supervisor) restore(ctx context.Context, own *group.Report, record *group.Record) error {
+	switch {
+	case record.Confirmed && record.Epoch >= s.record.Epoch:
+		s.record = *record
+		return nil
+	case record.Name != "" && record.Epoch >= s.record.Epoch, s.record.Name != own.Group:
+		return nil
+	}
+	s.log.Info("The record of the group was lost, and is written again", "epoch", s.record.Epoch)
+	if err := s.outside.Change(ctx, *record, s.record); err != nil {
+		return err
+	}
+	*record = s.record
+	return nil
+}
+
+// lead does what the primary has to do.
+func (s *Supervisor) lead(ctx context.Context, own *group.Report, c *group.Cluster) error {
+	if !c.Record.Confirmed && c.Record.Founder == s.Pod && own.Group == c.Record.Name {
+		if err := s.confirm(ctx, c.Record); err != nil {
+			return err
+		}
+		// The next pass reads what was written.
+		return nil
+	}
+	if !c.Record.Confirmed || own.Group != c.Record.Name {
+		return nil
+	}
+	if !s.agree(ctx, own, c) {
+		if s.Leads() {
+			// Supervisors that do not answer say nothing about their servers.
+			return nil
+		}
+		return errDoubted
+	}
+	if err := s.enroll(ctx, own, c); err != nil {
+		return err
+	}
+	if err := s.open(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	s.agreed = true
+	s.setLeads(true)
+	return nil
+}
+
+var (
+	errAlone   = errors.New("cannot compare the group with its record")
+	errDoubted = errors.New("the other members do not agree that this server is the primary")
+)
+
+// agree reports whether a majority of this primary's view says that it is in that view: a server that
+// is cut off, or was frozen, still has an old one.
+func (s *Supervisor) agree(ctx context.Context, own *group.Report, c *group.Cluster) bool {
+	var others []string
+	for _, m := range own.Members {
+		if pod := s.outside.PodOf(m.Address); pod != s.Pod {
+			others = append(others, pod)
+		}
+	}
+	reports := map[string]group.Report{}
+	if len(others) > 0 {
+		reports = s.outside.Peers(ctx, others...)
+	}
+	reports[s.Pod] = *own
+	p := group.Live(reports, c.Record.Name)
+	return p != nil && p.Pod == s.Pod
+}
+
+// enroll has the record say who is in the primary's view. A member that is outside of it has
+// acknowledged nothing that this server does not have, and is removed after a while.
+func (s *Supervisor) enroll(ctx context.Context, own *group.Report, c *group.Cluster) error {
+	in := map[string]bool{}
+	for _, m := range own.Members {
+		in[s.outside.PodOf(m.Address)] = true
+	}
+	with := c.Record
+	with.Members = s.members(in, c)
+	if maps.Equal(with.Members, c.Record.Members) {
+		return nil
+	}
+	if err := s.outside.Change(ctx, c.Record, with); err != nil {
+		return err
+	}
+	s.record = with
+	return nil
+}
+
+// members returns the members that the record has to have, given the pods in the primary's view.
+func (s *Supervisor) members(in map[string]bool, c *group.Cluster) map[string]string {
+	members, away := map[string]string{}, map[string]time.Time{}
+	for pod, uid := range c.Record.Members {
+		since, known := s.away[pod]
+		if !known {
+			since = time.Now()
+		}
+		if !in[pod] {
+			away[pod] = since
+		}
+		if in[pod] || time.Since(since) < awayFor {
+			members[pod] = uid
+		}
+	}
+	for pod := range in {
+		i := slices.IndexFunc(c.Volumes, func(v group.Volume) bool { return v.Pod == pod })
+		switch {
+		case pod == s.Pod:
+			members[pod] = s.Claim
+		case members[pod] == "" && i >= 0:
+			members[pod] = c.Volumes[i].UID
+		}
+	}
+	s.away = away
+	return members
+}
