@@ -78,6 +78,12 @@ images: ## Build the images that claims run, and the examples', and push them to
 	for major in $$MAJORS; do
 	  $(CLUSTER) image --file package/images/postgresql/Dockerfile --context $(OUT)/postgresql --build-arg MAJOR=$$major --build-arg SUITES="$$SUITES" --tag $(REGISTRY)/postgresql:$$major --version "postgres --version" --push
 	done
+	mkdir -p $(OUT)/mysql
+	cp $(OUT)/postgresql/instance $(OUT)/mysql/instance
+	from=$$(hack/mysql.sh "$(VERSION)"); eval "$$from"
+	for series in $$SERIES; do
+	  $(CLUSTER) image --file package/images/mysql/Dockerfile --context $(OUT)/mysql --build-arg SERIES=$$series --build-arg SUITES="$$SUITES" --tag $(REGISTRY)/mysql:$$series --version "mysqld --version" --push
+	done
 	hack/backup.sh $(OUT)/backup
 	for major in $$MAJORS; do
 	  $(CLUSTER) image --file package/images/backup/postgresql.Dockerfile --context $(OUT)/backup/postgresql --base $(REGISTRY)/postgresql:$$major --tag $(REGISTRY)/backup:postgresql-$$major --push

@@ -109,7 +109,7 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 	if spec == nil {
 		spec = &appsv1.DatabaseBackup{}
 	}
-	b.enabled = d.profile.Backups
+	b.enabled = d.profile.Backups && d.traits.Archives
 	if spec.Enabled != nil {
 		b.enabled = *spec.Enabled
 	}

@@ -45,7 +45,7 @@ func (d *cluster) conditions() []compose.Condition {
 func (d *cluster) archive() verdict {
 	switch a := d.live.cluster.Archive; {
 	case !d.backup.enabled:
-		return verdict{True: true, reason: appsv1.ReasonDisabled, message: "No backups are asked for"}
+		return d.notBackedUp()
 	case d.spec.Hibernated:
 		return verdict{True: true, reason: appsv1.ReasonHibernated}
 	case d.problem(instance.SubjectBackup) != "":
@@ -66,12 +66,21 @@ func (d *cluster) archive() verdict {
 	return verdict{True: true, reason: appsv1.ReasonArchiving}
 }
 
+// notBackedUp returns the verdict on backups that there are none of.
+func (d *cluster) notBackedUp() verdict {
+	message := "No backups are asked for"
+	if !d.traits.Archives {
+		message = "Engine " + d.traits.Name + " has no backups of its own: create a Backup"
+	}
+	return verdict{True: true, reason: appsv1.ReasonDisabled, message: message}
+}
+
 // backups reports whether there is a backup to rely on.
 func (d *cluster) backups() verdict {
 	w, archive := &d.live.watcher, d.archive()
 	switch {
 	case !d.backup.enabled:
-		return verdict{True: true, reason: appsv1.ReasonDisabled, message: "No backups are asked for"}
+		return d.notBackedUp()
 	case !archive.True:
 		return archive
 	case !d.backup.watched:

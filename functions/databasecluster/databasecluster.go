@@ -17,7 +17,8 @@
 // order. For a claim that is refused there are only inputs: maintain.go builds from them
 // what has to change even then.
 //
-// What is specific to an engine is behind engine.Engine, which package postgresql implements.
+// What is specific to an engine is behind engine.Engine, which packages postgresql and mysql
+// implement.
 package databasecluster
 
 import (
@@ -29,6 +30,7 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
+	"github.com/storeplane/storeplane/functions/databasecluster/mysql"
 	"github.com/storeplane/storeplane/functions/databasecluster/postgresql"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -111,14 +113,19 @@ type cluster struct {
 	scraped bool
 }
 
-// engineOf returns the engine of a claim. Check refuses claims whose engine is not available.
-func engineOf(*appsv1.DatabaseClusterSpec) engine.Engine { return postgresql.Engine{} }
+// engineOf returns the engine of a claim.
+func engineOf(s *appsv1.DatabaseClusterSpec) engine.Engine {
+	if s.Engine == appsv1.MySQL {
+		return mysql.Engine{}
+	}
+	return postgresql.Engine{}
+}
 
 func (d *inputs) synchronous() bool {
 	if d.spec.Synchronous != nil {
 		return *d.spec.Synchronous
 	}
-	return d.profile.Synchronous && d.spec.Size > 1
+	return (d.profile.Synchronous || d.traits.Synchronous) && d.spec.Size > 1
 }
 
 // strict reports whether writes are blocked while no standby acknowledges them.
@@ -238,8 +245,9 @@ func resolve(c *compose.Claim, in *inputs) (*cluster, error) {
 // factsOf returns what the engine reads of a claim whose secrets,
 // certificates and backups are known.
 func (d *cluster) factsOf() *engine.Cluster {
+	memory := d.resources().Limits[corev1.ResourceMemory]
 	return &engine.Cluster{
-		Scope: d.Scope, Spec: &d.spec, Image: d.image(),
+		Scope: d.Scope, Spec: &d.spec, Image: d.image(), Memory: memory.Value(),
 		Synchronous: d.synchronous(), Strict: d.strict(),
 		TLSRequired: d.tlsRequired(), Authority: d.tls.authority.Certificate, OwnAuthority: d.ownAuthority(),
 		BackedUp: d.backup.enabled, Archive: d.live.cluster.Stanza,

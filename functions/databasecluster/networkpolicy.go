@@ -5,7 +5,6 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/build"
-	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
@@ -15,15 +14,24 @@ import (
 func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 	ways := []build.Admit{
 		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.spec.Clients)}, Ports: []int32{d.traits.Port}},
-		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: []int32{d.traits.Port, d.traits.Supervisor.Number, instance.ManagerPort}},
+		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: append([]int32{d.traits.Port}, d.apis()...)},
 	}
 	if d.backup.enabled {
 		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{d.backupPods()}, Ports: []int32{pgbackrest.Port}})
 	}
 	if d.monitored() {
-		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, d.traits.MetricsPort, d.traits.Supervisor.Number, instance.ManagerPort)...)
+		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, append([]int32{d.traits.MetricsPort}, d.apis()...)...)...)
 	}
 	return build.Egress(build.NetworkPolicy(d.Scope, d.server, d.server, ways...), d.serverEgress()...)
+}
+
+// apis returns the ports of the servers' own APIs.
+func (d *inputs) apis() []int32 {
+	ports := []int32{d.traits.Supervisor.Number}
+	if d.traits.Manager.Number != 0 {
+		ports = append(ports, d.traits.Manager.Number)
+	}
+	return ports
 }
 
 // serverEgress returns what the servers may connect to: DNS, the API server, which stores the

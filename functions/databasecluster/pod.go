@@ -25,32 +25,25 @@ func (d *cluster) pod() corev1.PodSpec {
 		SecurityContext:              build.PodSecurity(d.traits.User, d.traits.User),
 		// A primary hands over and writes a checkpoint before it stops.
 		TerminationGracePeriodSeconds: new(int64(120)),
-		// As a sidecar the manager runs before PostgreSQL, to expand its volume, and after
-		// it, while PostgreSQL stops.
-		InitContainers: []corev1.Container{d.manager(d.facts.Image)},
-		Containers:     []corev1.Container{d.database()},
+		Containers:                    []corev1.Container{d.database()},
 		Volumes: []corev1.Volume{
 			build.Token(),
-			{Name: engine.ConfigVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-				DefaultMode: new(int32(0o440)),
-				Sources: []corev1.VolumeProjection{
-					{ConfigMap: &corev1.ConfigMapProjection{
-						LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(d.server)},
-						Items:                append(keys(d.configuration.Files), corev1.KeyToPath{Key: instance.FilePeers, Path: instance.FilePeers}),
-					}},
-					{Secret: &corev1.SecretProjection{
-						LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(credentials)},
-						Items:                keys(d.configuration.SecretFiles),
-					}},
-				},
-			}}},
-			secretVolume(engine.CredentialsVolume, d.Name(credentials), d.traits.PasswordFiles...),
+			{Name: engine.ConfigVolume, VolumeSource: corev1.VolumeSource{Projected: d.configuredFiles()}},
 			secretVolume(engine.TLSVolume, d.tlsSecret(), build.KeyCertificate, build.KeyPrivate, build.KeyAuthority),
 			secretVolume(control.Volume, d.Name(controlTLS), control.FileCertificate, control.FileKey, control.FileAuthority),
 			build.Tmp(tmpLimit),
 			build.Scratch(engine.RunVolume, tmpLimit),
 			build.Memory(engine.MemoryVolume),
 		},
+	}
+	if len(d.traits.PasswordFiles) > 0 {
+		// Without keys it would contain all passwords.
+		pod.Volumes = slices.Insert(pod.Volumes, 2, secretVolume(engine.CredentialsVolume, d.Name(credentials), d.traits.PasswordFiles...))
+	}
+	if d.traits.Manager.Number != 0 {
+		// As a sidecar the manager runs before the server, to expand its volume, and after it,
+		// while the server stops.
+		pod.InitContainers = []corev1.Container{d.manager(d.facts.Image)}
 	}
 	if d.monitored() {
 		pod.Containers = append(pod.Containers, d.engine.Exporter(d.facts))
@@ -64,6 +57,24 @@ func (d *cluster) pod() corev1.PodSpec {
 	}
 	build.Place(&pod, &d.spec.PodOptions)
 	return pod
+}
+
+// configuredFiles returns the files of the configuration. Without keys a source would have all files.
+func (d *cluster) configuredFiles() *corev1.ProjectedVolumeSource {
+	files := &corev1.ProjectedVolumeSource{
+		DefaultMode: new(int32(0o440)),
+		Sources: []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(d.server)},
+			Items:                append(keys(d.configuration.Files), corev1.KeyToPath{Key: instance.FilePeers, Path: instance.FilePeers}),
+		}}},
+	}
+	if len(d.configuration.SecretFiles) > 0 {
+		files.Sources = append(files.Sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: d.Name(credentials)},
+			Items:                keys(d.configuration.SecretFiles),
+		}})
+	}
+	return files
 }
 
 // placeBeside places a pod that works for the servers on the nodes that the claim requests. Rules
@@ -148,11 +159,16 @@ func (d *cluster) database() corev1.Container {
 	c := d.engine.Server(d.facts)
 	// Its hooks call the manager.
 	c.VolumeMounts = append(c.VolumeMounts, build.TokenMount(), controlMount())
-	c.Resources = d.profile.Database
-	if d.spec.Resources != nil {
-		c.Resources = *d.spec.Resources
-	}
+	c.Resources = d.resources()
 	return c
+}
+
+// resources returns the resources of a server: the claim's, or those of its environment.
+func (d *inputs) resources() corev1.ResourceRequirements {
+	if d.spec.Resources != nil {
+		return *d.spec.Resources
+	}
+	return d.profile.Database
 }
 
 // keys returns the items by which files are mounted under their own names, sorted.

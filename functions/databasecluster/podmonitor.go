@@ -36,7 +36,10 @@ func (d *cluster) podMonitor() *monitoringv1.PodMonitor {
 	}
 	exporter := engine.ExporterContainer
 	pm.Spec.PodMetricsEndpoints = []monitoringv1.PodMetricsEndpoint{{Port: &exporter, RelabelConfigs: relabel}}
-	for _, name := range []string{d.traits.Supervisor.Name, engine.ManagerContainer} {
+	for _, name := range []string{d.traits.Supervisor.Name, d.traits.Manager.Name} {
+		if name == "" {
+			continue
+		}
 		pm.Spec.PodMetricsEndpoints = append(pm.Spec.PodMetricsEndpoints, monitoringv1.PodMetricsEndpoint{
 			Port: &name, Scheme: "https", TLSConfig: d.scrapeTLS(), RelabelConfigs: relabel,
 		})

@@ -23,21 +23,25 @@ func (d *cluster) role() *rbacv1.Role {
 		pods = append(pods, d.podName(i))
 		volumes = append(volumes, instance.VolumeClaim(d.podName(i)))
 	}
-	// The desired state, the reports of the managers, and Patroni's state.
+	// The desired state, the reports of the managers, and the state that the engine keeps.
 	set := d.Name(d.server)
-	states := []string{set, instance.StatusName(set), instance.ConfigName(set), instance.FailoverName(set), instance.LeaderName(set), instance.SyncName(set)}
+	states := append([]string{set, instance.StatusName(set)}, d.traits.States(set)...)
 	if d.backup.own {
 		volumes = append(volumes, d.repositoryClaim())
 	}
 	named := func(group, resource string, names []string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names, Verbs: verbs}
 	}
+	configMaps := []string{"list", "watch"}
+	if d.traits.LockCreated {
+		configMaps = append([]string{"create"}, configMaps...)
+	}
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
 		ObjectMeta: d.Meta(d.server, d.server),
 		Rules: []rbacv1.PolicyRule{
 			named("", "configmaps", states, "get", "patch", "update"),
-			named("", "configmaps", nil, "create", "list", "watch"),
+			named("", "configmaps", nil, configMaps...),
 			// To label pods with their role, and to replace them one at a time. Which fields may be
 			// changed is limited by package/install/servers-admission.yaml.
 			named("", "pods", pods, "get", "patch", "delete"),

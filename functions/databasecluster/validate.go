@@ -32,6 +32,9 @@ func (d *inputs) checkInstalled() error {
 			tags[tag], series[d.engine.Release(appsv1.Version(tag)).Series] = true, true
 		}
 	}
+	if len(d.settings.Digests) > 0 && len(tags) == 0 {
+		return compose.Invalidf("engine %s is not in this installation: use another engine, or an installation whose images.json lists it", d.server)
+	}
 	if len(tags) == 0 || tags[wanted.Tag] || d.live.running().Ran && series[wanted.Series] {
 		return nil
 	}
@@ -40,9 +43,6 @@ func (d *inputs) checkInstalled() error {
 
 // Check returns an error for a claim that is invalid whatever exists in the cluster.
 func Check(s *appsv1.DatabaseClusterSpec) error {
-	if s.Engine == appsv1.MySQL {
-		return compose.Invalidf("engine mysql is not available yet: use engine postgresql")
-	}
 	if s.Size < 1 || s.Size > maxSize {
 		return compose.Invalidf("size must be 1 to %d, is %d", maxSize, s.Size)
 	}

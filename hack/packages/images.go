@@ -3,14 +3,17 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 
 	"github.com/google/go-containerregistry/pkg/crane"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/storeplane/storeplane/internal/controller/workload"
 	"github.com/storeplane/storeplane/internal/images"
@@ -20,18 +23,25 @@ import (
 // programs.
 const imagesFile = "images.json"
 
-// repositories are those of the images that claims and Jobs run.
-var repositories = []string{"postgresql", "backup", "redis"}
+// repositories are those of the images that claims and Jobs run. A release may lack those
+// of trials.
+var (
+	repositories = []string{"postgresql", "backup", "redis"}
+	ofTrials     = []string{"mysql"}
+)
 
 // known matches the names of images that claims and Jobs use. Tags of releases, of signatures and
 // of images under test have other names.
-var known = regexp.MustCompile(`^(postgresql:[0-9]+(\.[0-9]+)?|redis:[0-9]+|backup:(mysql|mongodb|postgresql-[0-9]+))$`)
+var known = regexp.MustCompile(`^(postgresql:[0-9]+(\.[0-9]+)?|mysql:[0-9]+\.[0-9]+(\.[0-9]+)?|redis:[0-9]+|backup:(mysql|mongodb|postgresql-[0-9]+))$`)
 
 // pin reads the digests of all images from the registry that has them.
 func (b *builder) pin(ctx context.Context) error {
 	found := images.Digests{}
-	for _, repository := range repositories {
+	for _, repository := range slices.Concat(repositories, ofTrials) {
 		tags, err := crane.ListTags(b.images+"/"+repository, crane.WithContext(ctx))
+		if slices.Contains(ofTrials, repository) && isUnknown(err) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("cannot list the images of %s in %s: push them there with make images, or name the registry that has them with --images (IMAGES of make): %w", repository, b.images, err)
 		}
@@ -50,6 +60,12 @@ func (b *builder) pin(ctx context.Context) error {
 	}
 	b.digests = found
 	return nil
+}
+
+// isUnknown reports whether a registry answers that it has no such repository.
+func isUnknown(err error) bool {
+	e, ok := errors.AsType[*transport.Error](err)
+	return ok && e.StatusCode == http.StatusNotFound
 }
 
 // complete returns an error if an image is missing that claims run by default, or that Jobs run for

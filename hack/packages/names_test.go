@@ -35,13 +35,18 @@ func TestNames(t *testing.T) {
 
 		"package/install/escrow.yaml":             {"name: " + backup.EscrowNamespace + "\n", "resourceNames: [" + backup.EscrowNamespace + "]"},
 		"package/install/provider-admission.yaml": {"request.namespace == '" + backup.EscrowNamespace + "'", backupv1.GroupVersion.Group + "/"},
-		"package/install/servers-admission.yaml":  {"'" + instance.ScopeLabel + "'", "'" + instance.RoleLabel + "'"},
+		"package/install/servers-admission.yaml":  {"'" + instance.ScopeLabel + "'", "'" + instance.MySQLScopeLabel + "'", "'" + instance.RoleLabel + "'"},
 
 		"package/images/postgresql/Dockerfile": {
 			user, fmt.Sprintf("useradd --system --uid %[1]d --gid %[1]d ", instance.PostgreSQLUser), fmt.Sprintf("EXPOSE %d %d\n", instance.PostgreSQLPort, instance.PatroniPort),
 			fmt.Sprintf("install -d -o %[1]d -g %[1]d -m 2775 %s;", instance.PostgreSQLUser, instance.SocketDir), instance.PatroniDir + " ",
 			"COPY instance " + instance.Program + "\n", "exec " + instance.Program + " " + instance.CommandRewind + " ",
 			`ENTRYPOINT ["instance", "` + instance.CommandStart + `"]`, `CMD ["` + instance.PatroniDir + "/" + instance.PatroniFile + `"]`,
+		},
+		"package/images/mysql/Dockerfile": {
+			fmt.Sprintf("USER %[1]d:%[1]d\n", instance.MySQLUser), fmt.Sprintf("EXPOSE %d %d\n", instance.MySQLPort, instance.MySQLSupervisorPort),
+			fmt.Sprintf("install -d -o %[1]d -g %[1]d -m 2770 %s;", instance.MySQLUser, instance.MySQLRunDir), "COPY instance " + instance.Program + "\n",
+			`ENTRYPOINT ["instance", "` + instance.CommandMySQL + `"]`,
 		},
 		"package/images/backup/postgresql.Dockerfile": {user, fmt.Sprintf("EXPOSE %d\n", pgbackrest.Port)},
 	} {
@@ -64,7 +69,7 @@ var key = regexp.MustCompile(`\b(apps|backup|config|platform|storeplane)\.exampl
 func TestKeys(t *testing.T) {
 	known := []string{
 		backupv1.BackupLabel, backupv1.RestoreLabel, backupv1.RunNowAnnotation, backupv1.VerifyNowAnnotation,
-		configv1.AppConfigLabel, configv1.AllowAnnotation, compose.AllowAdoptionAnnotation, instance.ScopeLabel, instance.RoleLabel,
+		configv1.AppConfigLabel, configv1.AllowAnnotation, compose.AllowAdoptionAnnotation, instance.ScopeLabel, instance.MySQLScopeLabel, instance.RoleLabel,
 		// Only manifests read these, on namespaces.
 		"storeplane.example.com/environment", "storeplane.example.com/allow-deletion",
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/label"
 )
 
-// RunInstances simulates what Patroni and the instance managers do in the pods of a StatefulSet:
+// RunInstances simulates what the servers and the instance managers do in the pods of a StatefulSet:
 // the first server is elected, the others follow it, the desired state is reached, and all of it is
 // reported.
 func RunInstances(composed []*unstructured.Unstructured) {
@@ -20,7 +20,7 @@ func RunInstances(composed []*unstructured.Unstructured) {
 		objects[u.GetKind()+"/"+u.GetName()] = u
 	}
 	for _, set := range composed {
-		scope, _, _ := unstructured.NestedString(set.Object, "spec", "template", "metadata", "labels", instance.ScopeLabel)
+		scope := scopeOf(set)
 		config, status := objects["ConfigMap/"+scope], objects["ConfigMap/"+instance.StatusName(scope)]
 		if set.GetKind() != "StatefulSet" || config == nil || status == nil || replicas(set) == 0 {
 			continue
@@ -45,6 +45,16 @@ func RunInstances(composed []*unstructured.Unstructured) {
 			}
 		}
 	}
+}
+
+// scopeOf returns the StatefulSet of servers, of whichever engine, or "" for another object.
+func scopeOf(set *unstructured.Unstructured) string {
+	for _, label := range []string{instance.ScopeLabel, instance.MySQLScopeLabel} {
+		if scope, ok, _ := unstructured.NestedString(set.Object, "spec", "template", "metadata", "labels", label); ok {
+			return scope
+		}
+	}
+	return ""
 }
 
 // keepIdentity keeps the identity of an existing cluster, which its managers have reported before.

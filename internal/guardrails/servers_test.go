@@ -28,6 +28,10 @@ const served = `
   spec: {containers: [{name: instance, image: postgresql:17}]}
 - apiVersion: v1
   kind: Pod
+  metadata: {name: group-0, namespace: default, labels: {app.kubernetes.io/instance: own, storeplane.example.com/group: own-postgresql}}
+  spec: {containers: [{name: mysql, image: mysql:9.7}]}
+- apiVersion: v1
+  kind: Pod
   metadata: {name: web, namespace: default, labels: {app: web}}
   spec: {containers: [{name: app, image: app:v1}]}
 - apiVersion: rbac.authorization.k8s.io/v1
@@ -83,6 +87,8 @@ func testServers(t *testing.T, g *gate) {
 		"Image":      {reason: "It is no way past approved registries.", patch: `{"spec":{"containers":[{"name":"instance","image":"evil:v1"}]}}`, want: refused},
 		"Owner":      {reason: "Nor past the StatefulSet.", patch: `{"metadata":{"ownerReferences":null}}`, want: refused},
 		"Finalizers": {reason: "Nor does it stay for ever.", patch: `{"metadata":{"finalizers":["example.com/stay"]}}`, want: refused},
+		"Group":      {reason: "Servers of another engine are bound as well.", pod: "group-0", patch: `{"metadata":{"labels":{"app.kubernetes.io/instance":"neighbour"}}}`, want: refused},
+		"GroupRole":  {reason: "They too label pods by what they do.", pod: "group-0", patch: `{"metadata":{"labels":{"storeplane.example.com/role":"primary"}}}`},
 		"Other":      {reason: "Of other pods its Role has none: what that lets through is not this policy's.", pod: "web", patch: `{"metadata":{"labels":{"app":"other"}}}`},
 	}
 	try := func(pod, patch string) string {

@@ -67,9 +67,21 @@ type Traits struct {
 
 	// Port is the port at which clients and servers reach a server, and MetricsPort
 	// that of the exporter. Supervisor is the port of the program that supervises the
-	// server, which has metrics too.
-	Port, MetricsPort int32
-	Supervisor        Port
+	// server, which has metrics too. Manager is the port of the instance manager beside
+	// it, or zero if the supervisor is the instance manager.
+	Port, MetricsPort   int32
+	Supervisor, Manager Port
+
+	// States returns the names of the ConfigMaps in which the servers keep their state, given
+	// that of the StatefulSet. LockCreated is true if they create one of them.
+	States      func(set string) []string
+	LockCreated bool
+
+	// Synchronous is true if several servers always replicate synchronously.
+	Synchronous bool
+
+	// Archives is true if a cluster has backups and an archive of its own.
+	Archives bool
 
 	// Passwords are the keys of the passwords of the servers' own users in the Secret of the
 	// servers. PasswordFiles are those of them that are files of a server's pod.
@@ -151,6 +163,9 @@ type Cluster struct {
 
 	// Image of the servers.
 	Image string
+
+	// Memory is the most memory in bytes that a server may use, or 0 without a limit.
+	Memory int64
 
 	// Synchronous is true for synchronous replication, and Strict if writes are blocked while no
 	// standby acknowledges them.

@@ -35,11 +35,15 @@ type cluster struct{ *engine.Cluster }
 func (Engine) Traits() engine.Traits {
 	return engine.Traits{
 		Name: name, Type: backupv1.PostgreSQL, User: instance.PostgreSQLUser, ScopeLabel: instance.ScopeLabel,
-		Port: instance.PostgreSQLPort, MetricsPort: metricsPort, Supervisor: engine.Port{Name: supervisor, Number: instance.PatroniPort},
+		Port: instance.PostgreSQLPort, MetricsPort: metricsPort, Supervisor: engine.Port{Name: supervisor, Number: instance.PatroniPort}, Manager: engine.Port{Name: engine.ManagerContainer, Number: instance.ManagerPort},
 		Passwords: []string{instance.KeySuperuser, instance.KeyReplication, instance.KeyRewind, instance.KeyRESTAPI},
 		// The instance manager calls Patroni with this password.
 		PasswordFiles: []string{instance.KeyRESTAPI},
 		Mounts:        mounts(), DataDir: instance.VolumeDir, RunDir: instance.SocketDir,
+		States: func(set string) []string {
+			return []string{instance.ConfigName(set), instance.FailoverName(set), instance.LeaderName(set), instance.SyncName(set)}
+		},
+		LockCreated: true, Archives: true,
 	}
 }
 

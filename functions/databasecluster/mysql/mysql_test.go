@@ -1,0 +1,207 @@
+package mysql
+
+import (
+	"bufio"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
+	"github.com/storeplane/storeplane/internal/build"
+)
+
+func TestCheck(t *testing.T) {
+	with := func(change func(*appsv1.DatabaseClusterSpec)) *appsv1.DatabaseClusterSpec {
+		s := &appsv1.DatabaseClusterSpec{Engine: appsv1.MySQL, Version: "9.7", Size: 3}
+		change(s)
+		return s
+	}
+	parameter := func(name, value string) *appsv1.DatabaseClusterSpec {
+		return with(func(s *appsv1.DatabaseClusterSpec) { s.Parameters = map[string]string{name: value} })
+	}
+	user := func(names ...appsv1.Identifier) *appsv1.DatabaseClusterSpec {
+		return with(func(s *appsv1.DatabaseClusterSpec) {
+			for _, n := range names {
+				s.Users = append(s.Users, appsv1.DatabaseUser{Name: n})
+			}
+		})
+	}
+	database := func(db appsv1.Database) *appsv1.DatabaseClusterSpec {
+		return with(func(s *appsv1.DatabaseClusterSpec) { s.Databases = []appsv1.Database{db} })
+	}
+	set := func(name string) string {
+		return "parameters." + name + " cannot be set with engine mysql: it is no option of MySQL, or one that Storeplane sets. Write options in lower case, with _"
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		spec   *appsv1.DatabaseClusterSpec
+		want   string
+	}{
+		"Three":       {reason: "A group of three is usual.", spec: with(func(*appsv1.DatabaseClusterSpec) {})},
+		"One":         {reason: "One server is for development.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size = 1 })},
+		"Release":     {reason: "A release may be named.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Version = "9.7.4" })},
+		"Synchronous": {reason: "It is what the engine does.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Synchronous = new(true) })},
+		"Parameter":   {reason: "What tunes the server may be set.", spec: parameter("innodb_io_capacity", "2000")},
+		"Users": {reason: "A user may own databases.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
+			s.Users, s.Databases = []appsv1.DatabaseUser{{Name: "reports"}}, []appsv1.Database{{Name: "reports", Owner: "reports"}}
+		})},
+
+		"Even":          {reason: "Four survive no more than three.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size = 4 }), want: "size must be odd with engine mysql, is 4: a group of 4 survives the loss of no more servers than one of 3, since a majority has to be left"},
+		"Nine":          {reason: "Larger groups are not tested.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size = 9 }), want: "size must be 1, 3, 5 or 7 with engine mysql, is 9"},
+		"Old":           {reason: "Another series has another election.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Version = "8.4" }), want: "version 8.4 is not supported: MySQL 9.7 is"},
+		"Major":         {reason: "A series has two numbers.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Version = "9" }), want: `version "9" is not like 9.7 or 9.7.4`},
+		"Asynchronous":  {reason: "There is no such group.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Synchronous = new(false) }), want: "synchronous cannot be false with engine mysql: a majority of the servers has every write before it is acknowledged"},
+		"Alone":         {reason: "One server has nobody to wait for.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size, s.Synchronous = 1, new(true) }), want: "synchronous needs a size of at least 3 with engine mysql, is 1"},
+		"Strict":        {reason: "A group shrinks.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.SynchronousMode = appsv1.Strict }), want: "synchronousMode strict is not available with engine mysql: the group goes on with the servers that are left as long as they are its majority"},
+		"Restore":       {reason: "There is nothing to restore from.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.RestoreFrom = &appsv1.RestoreFrom{} }), want: "restoreFrom is not available with engine mysql yet: claim an empty database, and restore a dump into it with a Restore"},
+		"Backup":        {reason: "It must not seem to have one.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Backup = &appsv1.DatabaseBackup{Enabled: new(true)} }), want: "backup is not available with engine mysql yet: set backup.enabled to false, and create a Backup with engine mysql"},
+		"Extensions":    {reason: "MySQL has none.", spec: database(appsv1.Database{Name: "reports", Extensions: []string{"postgis"}}), want: "databases.reports.extensions is not available with engine mysql: leave it out"},
+		"OwnDatabase":   {reason: "It is the server's.", spec: database(appsv1.Database{Name: "mysql"}), want: "databases has mysql, which every cluster has: choose another"},
+		"NoOwner":       {reason: "An owner is a user.", spec: database(appsv1.Database{Name: "reports", Owner: "nobody"}), want: "databases.reports.owner is nobody, who is not among users"},
+		"OwnUser":       {reason: "It is the servers'.", spec: user("storeplane_replication"), want: "users has storeplane_replication, which is a reserved user name: choose another"},
+		"Twice":         {reason: "A user is one.", spec: user("a", "a"), want: "users has a twice"},
+		"LongUser":      {reason: "MySQL would refuse it.", spec: user(appsv1.Identifier(strings.Repeat("a", 33))), want: "users has " + strings.Repeat("a", 33) + ": with engine mysql a name has at most 32 characters"},
+		"Group":         {reason: "The group is not the claim's to configure.", spec: parameter("group_replication_consistency", "EVENTUAL"), want: set("group_replication_consistency")},
+		"Durability":    {reason: "Nor is what is acknowledged.", spec: parameter("sync_binlog", "0"), want: set("sync_binlog")},
+		"Abbreviated":   {reason: "MySQL takes an abbreviation of an option for it.", spec: parameter("sync_binl", "0"), want: set("sync_binl")},
+		"Prefixed":      {reason: "Or one with a prefix.", spec: parameter("loose_sync_binlog", "0"), want: set("loose_sync_binlog")},
+		"Dashes":        {reason: "Or with dashes.", spec: parameter("max-connections", "10"), want: set("max-connections")},
+		"Program":       {reason: "A file of statements is run as the superuser.", spec: parameter("init_file", "/tmp/x"), want: set("init_file")},
+		"TwoLines":      {reason: "A line more is an option more.", spec: parameter("sql_mode", "ANSI\nskip-grant-tables"), want: "parameters.sql_mode has a quotation mark or a control character, which no value of an option may have"},
+		"QuotationMark": {reason: "It would end the value.", spec: parameter("sql_mode", `ANSI" #`), want: "parameters.sql_mode has a quotation mark or a control character, which no value of an option may have"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := (Engine{}).Check(tc.spec); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nCheck(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestCheckChange(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		want    appsv1.Version
+		servers engine.Running
+		refused string
+	}{
+		"First":   {reason: "There is no data yet.", want: "9.7"},
+		"Newer":   {reason: "A release of the series reads the data of another.", want: "9.7.5", servers: engine.Running{Ran: true, Rolled: "9.7.4", Reported: []string{"9.7.4"}}},
+		"Same":    {reason: "What was rolled out stays.", want: "9.7", servers: engine.Running{Ran: true, Rolled: "9.7", Reported: []string{"9.7.4"}}},
+		"Older":   {reason: "An older server does not start with newer data.", want: "9.7.3", servers: engine.Running{Ran: true, Rolled: "9.7.4", Reported: []string{"9.7.4"}}, refused: "version may not go back: 9.7.4 → 9.7.3"},
+		"Strange": {reason: "A version that is not known refuses nothing.", want: "9.7.3", servers: engine.Running{Ran: true, Reported: []string{"x"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := (Engine{}).CheckChange(tc.want, tc.servers); err != nil {
+				got = err.Error()
+			}
+			if got != tc.refused {
+				t.Errorf("%s\nCheckChange(%s): want %q, got %q", tc.reason, tc.want, tc.refused, got)
+			}
+		})
+	}
+}
+
+func claimed(size int32, memory int64, parameters map[string]string) cluster {
+	spec := &appsv1.DatabaseClusterSpec{Size: size}
+	spec.Parameters = parameters
+	return cluster{&engine.Cluster{
+		Scope: build.Scope{Claim: "orders", Namespace: "team"}, Spec: spec, Memory: memory,
+		OwnAuthority: true, TLSRequired: true, Authority: "CA", Users: map[string]string{"app": "p+/?"},
+	}}
+}
+
+func TestBufferPool(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		size   int32
+		memory int64
+		want   int64
+	}{
+		"Development": {reason: "512 MiB leave a little.", size: 1, memory: 512 * mebibyte, want: 115 * mebibyte},
+		"Production":  {reason: "A group needs more beside the pool.", size: 3, memory: 2048 * mebibyte, want: 921 * mebibyte},
+		"Little":      {reason: "It has a least size.", size: 3, memory: 256 * mebibyte, want: 64 * mebibyte},
+		"Unlimited":   {reason: "Without a limit nothing is known of the machine.", size: 1, want: 64 * mebibyte},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := claimed(tc.size, tc.memory, nil).bufferPool(); got != tc.want {
+				t.Errorf("%s\nbufferPool(): want %d MiB, got %d", tc.reason, tc.want/mebibyte, got/mebibyte)
+			}
+		})
+	}
+}
+
+// TestOptions: whatever the values of parameters that Check accepts, the file has the options that are
+// meant, in one line each.
+func TestOptions(t *testing.T) {
+	own := options(claimed(1, 0, nil).options())
+	rapid.Check(t, func(t *rapid.T) {
+		params := rapid.MapOf(rapid.SampledFrom(parameters), rapid.String()).Draw(t, "parameters")
+		if validateParameters(params) != nil {
+			t.Skip("refused")
+		}
+		got := options(claimed(1, 0, params).options())
+		want := slices.Concat(own, slices.Sorted(maps.Keys(params)))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("options: -want, +got:\n%s", diff)
+		}
+	})
+}
+
+// options returns the names of the options in a file, in order.
+func options(text string) []string {
+	var names []string
+	for s := bufio.NewScanner(strings.NewReader(text)); s.Scan(); {
+		if name, _, ok := strings.Cut(s.Text(), "="); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// TestConnections: no single user can have all connections, since servers connect in the same way.
+func TestConnections(t *testing.T) {
+	for most, want := range map[string]int{"": 131, "200": 180, "10": 1, "x": 131} {
+		d := claimed(1, 0, map[string]string{"max_connections": most})
+		if got := d.userConnections(); got != want {
+			t.Errorf("max_connections %q: want %d for one user, got %d", most, want, got)
+		}
+	}
+}
+
+func TestConnection(t *testing.T) {
+	d := claimed(3, 0, nil)
+	to := engine.Address{User: "app", Database: "app", Host: "orders-primary.team.svc"}
+	got := (Engine{}).Connection(d.Cluster, to)
+	want := map[string]string{
+		"username": "app", "password": "p+/?", "host": "orders-primary.team.svc", "port": "3306", "dbname": "app", "ca.crt": "CA",
+		"uri":          "mysql://app:p+%2F%3F@orders-primary.team.svc:3306/app?ssl-mode=REQUIRED",
+		"jdbc-uri":     "jdbc:mysql://orders-primary.team.svc:3306/app?user=app&password=p%2B%2F%3F&sslMode=REQUIRED",
+		"verified-uri": "mysql://app:p+%2F%3F@orders-primary.team.svc:3306/app?ssl-mode=VERIFY_IDENTITY&ssl-ca=/etc/storeplane/orders/ca.crt",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Connection(): -want, +got:\n%s", diff)
+	}
+	d.Users["app"] = "other"
+	next := (Engine{}).Connection(d.Cluster, to)
+	for key, value := range (Engine{}).WithPassword(got, "app", "p+/?", "other") {
+		if diff := cmp.Diff(next[key], value); diff != "" {
+			t.Errorf("%s with another password: -want, +got:\n%s", key, diff)
+		}
+	}
+	d.TLSRequired, d.OwnAuthority = false, false
+	if got := fmt.Sprint(d.sslMode(), " ", d.verifyMode()); got != "PREFERRED VERIFY_CA" {
+		t.Errorf("of a certificate that is brought, with TLS as one likes: got %s", got)
+	}
+}

@@ -1,0 +1,100 @@
+package mysqld
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/mysql/group"
+)
+
+func TestData(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		files  []string
+		want   group.Data
+	}{
+		"New":         {reason: "A volume may have a folder of the file system's.", files: []string{"lost+found/x"}, want: group.Empty},
+		"Initialized": {reason: "What has the folder's name is complete.", files: []string{"data/ibdata1"}, want: group.Whole},
+		"Unfinished":  {reason: "One that is being initialized has another name.", files: []string{"data.new/ibdata1"}, want: group.Empty},
+		"Copy":        {reason: "A copy is marked before it begins.", files: []string{"data/ibdata1", "copy-unfinished"}, want: group.Copy},
+		"Killed":      {reason: "So is one that MySQL has begun by itself.", files: []string{"data/ibdata1", "data/#clone/#status_error"}, want: group.Copy},
+		"Copied":      {reason: "Other files of a copy stay.", files: []string{"data/ibdata1", "data/#clone/#view_status"}, want: group.Whole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := Files{Volume: t.TempDir()}
+			for _, file := range tc.files {
+				file = filepath.Join(f.Volume, file)
+				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := f.Data(); err != nil || got != tc.want {
+				t.Errorf("%s\nData(): want %s, got %s, %v", tc.reason, tc.want, got, err)
+			}
+		})
+	}
+}
+
+// TestSetAside: data that is set aside is neither data nor an unfinished copy any more.
+func TestSetAside(t *testing.T) {
+	f := Files{Volume: t.TempDir()}
+	if err := os.Mkdir(f.DataDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.BeginCopy(); err != nil {
+		t.Fatal(err)
+	}
+	name, err := f.SetAside(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	if err != nil || name != "set-aside-20260102T030405Z" {
+		t.Errorf("SetAside(): got %q, %v", name, err)
+	}
+	if got, err := f.Data(); err != nil || got != group.Empty {
+		t.Errorf("then the volume is %s, %v, want it empty", got, err)
+	}
+}
+
+// TestClear: what a server has left that was killed does not keep the next one from starting.
+func TestClear(t *testing.T) {
+	f, o := Files{Volume: t.TempDir()}, Options{RunDir: t.TempDir()}
+	for _, name := range []string{o.Socket(), o.Socket() + ".lock", o.pidFile(), f.TemporaryDir()} {
+		if err := os.WriteFile(name, []byte("1"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := f.clear(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for dir, want := range map[string]int{o.RunDir: 0, f.TemporaryDir(): 0} {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != want {
+			t.Errorf("%s: got %d files, %v", dir, len(entries), err)
+		}
+	}
+}
+
+func TestLastError(t *testing.T) {
+	var passed bytes.Buffer
+	l := &lastError{to: &passed}
+	const text = `2026-01-02T03:04:05.000000Z 0 [System] [MY-010116] [Server] mysqld starting
+2026-01-02T03:04:05.000000Z 0 [ERROR] [MY-000067] [Server] unknown variable 'x=1'.
+2026-01-02T03:04:05.000000Z 0 [ERROR] [MY-010119] [Server] Aborting
+`
+	for _, part := range []string{text[:100], text[100:150], text[150:]} {
+		if _, err := l.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := l.text(); got != "unknown variable 'x=1'." {
+		t.Errorf("text(): got %q", got)
+	}
+	if passed.String() != text {
+		t.Errorf("passed on: %q", passed.String())
+	}
+}
