@@ -61,8 +61,9 @@ type Cluster struct {
 	Named      string
 	Annotation string
 
-	// Suspected is how often in a row this server was found to have transactions of its own.
-	Suspected int
+	// Suspected is how often in a row this server was found to have transactions of its own, and
+	// Failures how often in a row it could not recover in its group.
+	Suspected, Failures int
 }
 
 // Verb is what a server does next.
@@ -112,6 +113,9 @@ type Action struct {
 // data is set aside: the primary's report may be older than what the server has received.
 const confirmations = 3
 
+// attempts is how often in a row a server tries to recover in its group before its data is set aside.
+const attempts = 5
+
 // Decide decides what a server does next.
 func Decide(c Cluster) Action {
 	own := c.Reports[c.Pod]
@@ -149,6 +153,8 @@ func (c *Cluster) follow(own, primary *Report) Action {
 		return own.starting()
 	case own.Data == Copy:
 		return Action{Verb: JoinByCopy}
+	case c.Failures >= attempts:
+		return Action{Verb: SetAside, Message: fmt.Sprintf("could not be brought up to date in %d attempts", c.Failures)}
 	case primary.Transactions.Contains(own.Transactions) && !c.servable(own):
 		// The server would copy a member by itself, without a record that its data is incomplete
 		// meanwhile.
@@ -177,6 +183,10 @@ func (c *Cluster) lead(own *Report) Action {
 		case !known || r.Claim != v.UID:
 			missing = append(missing, v.Claim)
 			needed = max(needed, c.Ordinal(v.Pod)+1)
+		case r.Data == Whole && !r.Running && v.Pod == c.Pod:
+			return r.starting()
+		case r.Data == Whole && !r.Running && r.Problem != "":
+			starting = append(starting, v.Pod+" ("+r.Problem+")")
 		case r.Data == Whole && !r.Running:
 			starting = append(starting, v.Pod)
 		}

@@ -31,6 +31,9 @@ const (
 	// (https://github.com/mysql/mysql-server/blob/trunk/storage/innobase/include/clone0clone.h).
 	cloneError = "#clone/#status_error"
 
+	// aside begins the name of a folder with data that was set aside.
+	aside = "set-aside-"
+
 	// temporaryFolder is the folder of the server's temporary files. They can be as large as its
 	// tables.
 	temporaryFolder = "tmp"
@@ -86,10 +89,19 @@ func (f Files) EndCopy() error {
 	return syncFolder(f.Volume)
 }
 
-// SetAside moves the data to another folder of the volume, and returns its name. The server must
-// not run.
+// SetAside moves the data to another folder of the volume, and returns its name. It removes what was set
+// aside before: there is room for one. The server must not run.
 func (f Files) SetAside(now time.Time) (string, error) {
-	name := "set-aside-" + now.UTC().Format("20060102T150405Z")
+	former, err := filepath.Glob(filepath.Join(f.Volume, aside+"*"))
+	if err != nil {
+		return "", fmt.Errorf("cannot look for what was set aside before: %w", err)
+	}
+	for _, folder := range former {
+		if err := os.RemoveAll(folder); err != nil {
+			return "", fmt.Errorf("cannot remove what was set aside before: %w", err)
+		}
+	}
+	name := aside + now.UTC().Format("20060102T150405Z")
 	if err := os.Rename(f.DataDir(), filepath.Join(f.Volume, name)); err != nil {
 		return "", fmt.Errorf("cannot set the data aside: %w", err)
 	}

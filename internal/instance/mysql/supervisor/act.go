@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
 )
@@ -20,7 +21,7 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 	if err != nil {
 		return err
 	}
-	c.Pod, c.Suspected = s.Pod, s.suspected
+	c.Pod, c.Suspected, c.Failures = s.Pod, s.suspected, s.failures
 	// The others are asked after this server was observed: what the primary reports is newer than
 	// what this server has received.
 	c.Reports = s.outside.Peers(ctx)
@@ -135,13 +136,23 @@ func (s *Supervisor) join(ctx context.Context, byCopy bool, c *group.Cluster) er
 	return s.server.Join(ctx, s.membership(c.Record.Name, c), byCopy)
 }
 
-// setAside sets the data aside, so that the next pass copies a member.
+// setAside sets the data aside, so that the next pass copies a member. Where there is no room for both,
+// the copy takes the place of the data.
 func (s *Supervisor) setAside(ctx context.Context, action group.Action, c *group.Cluster) error {
 	if err := s.register(ctx, &c.Record, false); err != nil {
 		return err
 	}
 	if err := s.end(ctx); err != nil {
 		return err
+	}
+	s.failures = 0
+	used, size, err := volume.Usage(s.Files.Volume)
+	if err != nil {
+		return err
+	}
+	if size-used < used {
+		s.log.Info("The data is replaced by a copy of a member, since there is no room to set it aside: it " + action.Message)
+		return s.Files.BeginCopy()
 	}
 	where, err := s.Files.SetAside(time.Now())
 	if err != nil {

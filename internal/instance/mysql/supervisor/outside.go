@@ -71,6 +71,12 @@ func (k *Kubernetes) PodOf(address string) string {
 	return pod
 }
 
+// Record implements Outside.
+func (k *Kubernetes) Record(ctx context.Context) (group.Record, error) {
+	_, record, err := k.record(ctx)
+	return record, err
+}
+
 // Cluster implements Outside.
 func (k *Kubernetes) Cluster(ctx context.Context) (group.Cluster, error) {
 	c := group.Cluster{Ordinal: func(pod string) int { return int(instance.Ordinal(pod)) }}

@@ -44,8 +44,10 @@ const (
 
 // Outside is what a supervisor needs of the cluster around its server.
 type Outside interface {
-	// Cluster returns all that package group decides by, except for the reports.
+	// Cluster returns all that package group decides by, except for the reports, and Record the record
+	// alone, which costs less.
 	Cluster(ctx context.Context) (group.Cluster, error)
+	Record(ctx context.Context) (group.Record, error)
 
 	// Peers returns the reports of other servers, by pod: of those pods, or of all that there may
 	// be if none are given. Those that do not answer are missing.
@@ -92,10 +94,13 @@ type Supervisor struct {
 	failed  time.Time
 	pause   time.Duration
 
-	// suspected is how often in a row the server was found to have transactions of its own, and
-	// opened is true once this primary lets clients in.
-	suspected int
-	opened    bool
+	// suspected is how often in a row the server was found to have transactions of its own.
+	// recovering is true while it is on its way into the group, and failures is how often in a row it
+	// could not get there. opened is true once this primary lets clients in.
+	suspected  int
+	recovering bool
+	failures   int
+	opened     bool
 
 	// marked is the role that the pod is marked with, or nil if that is not known, and markedAt is
 	// when that was done.
@@ -189,14 +194,15 @@ func (s *Supervisor) Report(ctx context.Context) (group.Report, error) {
 	return observed, nil
 }
 
-// why returns why the server cannot be observed: with what it said last, if it has ended.
+// why returns why the server cannot be observed: what it answers, or what it said before it ended. It is
+// "" for one that does not answer, as while it starts.
 func (s *Supervisor) why(err error) string {
+	if server.Answers(err) {
+		return err.Error()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cause != "" {
-		return s.cause
-	}
-	return err.Error()
+	return s.cause
 }
 
 // Leads reports whether this server is the primary of the recorded group.
@@ -228,7 +234,7 @@ func (s *Supervisor) observed(own group.Report, at time.Time) {
 	defer s.mu.Unlock()
 	s.report, s.at = own, at
 	if own.Answers {
-		s.answered = at
+		s.answered, s.cause = at, ""
 	}
 }
 
@@ -245,6 +251,7 @@ func (s *Supervisor) pass(ctx context.Context) error {
 		return err
 	}
 	s.observed(own, time.Now())
+	s.count(&own)
 	if !own.Running && s.process != nil && s.marked != nil && *s.marked {
 		// A server that does not answer at the moment may take writes all the same, and keeps its
 		// mark. Another one takes it if it becomes the primary, so the others are asked next.
@@ -271,6 +278,19 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	}
 	s.opened = false
 	return s.decide(ctx, &own)
+}
+
+// count counts how often the server could not recover in its group.
+func (s *Supervisor) count(own *group.Report) {
+	switch {
+	case own.State == group.Online:
+		s.recovering, s.failures = false, 0
+	case own.State == group.Recovering:
+		s.recovering = true
+	case own.State == group.Failed && s.recovering:
+		s.recovering = false
+		s.failures++
+	}
 }
 
 // endCopy records that a copy is complete: the server has copied another one and was started again, or

@@ -22,11 +22,11 @@ func (s *Supervisor) tend(ctx context.Context, own *group.Report) error {
 	s.say("")
 	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
-	c, err := s.outside.Cluster(ctx)
+	record, err := s.outside.Record(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %v", errAlone, err) //nolint:errorlint // no other error is looked for
 	}
-	c.Pod, c.Reports = s.Pod, map[string]group.Report{s.Pod: *own}
+	c := group.Cluster{Pod: s.Pod, Reports: map[string]group.Report{s.Pod: *own}, Record: record}
 	if err := s.restore(ctx, own, &c.Record); err != nil {
 		return err
 	}
@@ -120,6 +120,13 @@ func (s *Supervisor) enroll(ctx context.Context, own *group.Report, c *group.Clu
 	in := map[string]bool{}
 	for _, m := range own.Members {
 		in[s.outside.PodOf(m.Address)] = true
+	}
+	if slices.ContainsFunc(slices.Collect(maps.Keys(in)), func(pod string) bool { return c.Record.Members[pod] == "" }) {
+		all, err := s.outside.Cluster(ctx)
+		if err != nil {
+			return err
+		}
+		c.Volumes = all.Volumes
 	}
 	with := c.Record
 	with.Members = s.members(in, c)

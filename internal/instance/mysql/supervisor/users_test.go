@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -92,4 +94,94 @@ func TestUsers(t *testing.T) {
 	if err := ping("reports", "other", "axb"); err == nil {
 		t.Error("reports connects to axb, which is not its own")
 	}
+
+	// Another owner takes a database over, once.
+	own2 := []instance.Database{{Name: "app", Owner: "app"}, {Name: "a_b", Owner: "app"}}
+	for _, want := range []string{"", was} {
+		was = before()
+		if problems, err := own.Databases(ctx, own2, users); err != nil || len(problems) > 0 {
+			t.Fatalf("Databases(...) with another owner: %v, %v", problems, err)
+		}
+		if now := before(); want != "" && now != was {
+			t.Errorf("a second pass has changed something: %s became %s", was, now)
+		}
+	}
+	if err := ping("reports", "other", "a_b"); err == nil {
+		t.Error("reports still connects to a_b, which is not its own any more")
+	}
+	if err := ping("app", "it's a \\ \"password\" äß€", "a_b"); err != nil {
+		t.Errorf("app connects to a_b, which is its own now: %v", err)
+	}
+
+	// The exporter's user reads statistics over the network alone, and no data.
+	if err := own.Monitoring(ctx, "metrics"); err != nil {
+		t.Fatal(err)
+	}
+	was = before()
+	if err := own.Monitoring(ctx, "metrics"); err != nil || before() != was {
+		t.Errorf("Monitoring(...) again: %v, %s became %s", err, was, before())
+	}
+	db := w.open(pod(0), instance.UserMonitoring, "metrics", "performance_schema")
+	defer func() { _ = db.Close() }()
+	if _, err := db.ExecContext(ctx, "SELECT * FROM replication_group_members"); err != nil {
+		t.Errorf("the exporter reads the members: %v", err)
+	}
+	if _, err := db.ExecContext(ctx, "SELECT * FROM mysql.user"); err == nil {
+		t.Error("the exporter reads the users")
+	}
+
+	// What users' programs usually need.
+	app := w.open(pod(0), "app", "it's a \\ \"password\" äß€", "app")
+	defer func() { _ = app.Close() }()
+	for _, statement := range []string{
+		"CREATE TABLE plain (n INT)", "INSERT INTO plain VALUES (1)",
+		"CREATE TRIGGER twice BEFORE INSERT ON plain FOR EACH ROW SET NEW.n = NEW.n * 2",
+		"CREATE FUNCTION one() RETURNS INT NO SQL RETURN 1",
+	} {
+		if _, err := app.ExecContext(ctx, statement); err != nil {
+			t.Errorf("app executes %s: %v", statement, err)
+		}
+	}
+	for option, want := range map[string]string{"persisted_globals_load": "0", "relay_log_recovery": "0", "sync_binlog": "1", "local_infile": "0", "log_replica_updates": "1"} {
+		var got string
+		if err := app.QueryRowContext(ctx, "SELECT @@GLOBAL."+option).Scan(&got); err != nil || got != want {
+			t.Errorf("option %s: got %q, %v, want %s", option, got, err, want)
+		}
+	}
+
+	// A certificate that cannot be used is an error, and the one before goes on.
+	if err := own.ReloadCertificates(ctx); err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(w.dir, "tls.key")
+	good, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(key, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := own.ReloadCertificates(ctx); err == nil {
+		t.Error("a broken key is no error")
+	}
+	if err := ping("reports", "other", ""); err != nil {
+		t.Errorf("after that nobody connects: %v", err)
+	}
+	if err := os.WriteFile(key, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDescribesFailure: why MySQL does not start is known, and it is not started again and again.
+func TestDescribesFailure(t *testing.T) {
+	w := newWorld(t, 1)
+	w.start(0)
+	w.until("a primary", upWithin, func() bool { return w.leader() != "" })
+	w.leave(0)
+	w.options = "no_such_option=1\n"
+	w.start(0)
+	w.until("the cause", upWithin, func() bool {
+		held, _ := w.server(pod(0)).Held()
+		return held.Message == "Waiting for MySQL to start: MySQL has ended with code 1: unknown variable 'no_such_option=1'."
+	})
 }

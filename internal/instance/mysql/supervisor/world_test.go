@@ -55,6 +55,9 @@ type world struct {
 	marked  time.Time
 	away    map[string]bool
 
+	// options are more options of the servers that are started from now on, as lines.
+	options string
+
 	// confirms is called before a founder is confirmed, or nil.
 	confirms func(pod string)
 }
@@ -109,7 +112,7 @@ func (w *world) config(n int) Config {
 			w.t.Fatal(err)
 		}
 	}
-	options := "[mysqld]\nbind-address=127.0.0.1\ninnodb_buffer_pool_size=64M\ninnodb_redo_log_capacity=64M\nperformance_schema_max_table_instances=200\n"
+	options := "[mysqld]\nbind-address=127.0.0.1\ninnodb_buffer_pool_size=64M\ninnodb_redo_log_capacity=64M\nperformance_schema_max_table_instances=200\n" + w.options
 	if err := os.WriteFile(file, []byte(options), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
@@ -225,6 +228,12 @@ func (a *around) PodOf(address string) string {
 		return ""
 	}
 	return pod(port - a.port)
+}
+
+func (a *around) Record(context.Context) (group.Record, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.record, nil
 }
 
 func (a *around) Cluster(context.Context) (group.Cluster, error) {
