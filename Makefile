@@ -108,6 +108,7 @@ e2e-images: ## Build the images that only the end-to-end tests and benchmarks ne
 	$(CLUSTER) image --file test/e2e/images/stores/Dockerfile --context $(OUT)/e2e-images/stores --base scratch --tag $(REGISTRY)/e2e-stores:latest --push
 	$(CLUSTER) image --file test/e2e/images/azurite/Dockerfile --context $(OUT)/e2e-images/azurite --tag $(REGISTRY)/e2e-azurite:latest --push
 	$(CLUSTER) image --file test/e2e/images/bench/Dockerfile --context $(OUT)/e2e-images/bench --base $(REGISTRY)/backup:postgresql-17 --tag $(REGISTRY)/e2e-bench:latest --push
+	$(CLUSTER) image --file test/e2e/images/ledger/Dockerfile --context test/e2e/images/ledger --base $(REGISTRY)/postgresql:17 --tag $(REGISTRY)/e2e-ledger:latest --push
 	$(CLUSTER) image --file test/e2e/images/traefik/Dockerfile --context $(OUT)/e2e-images/traefik --base scratch --tag $(REGISTRY)/e2e-traefik:latest --push
 	for image in prometheus browser; do
 	  $(CLUSTER) image --file test/e2e/images/$$image/Dockerfile --context test/e2e/images/$$image --tag $(REGISTRY)/e2e-$$image:latest --push

@@ -20,7 +20,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager"
-	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
+	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 	"github.com/storeplane/storeplane/internal/instance/mysql/command"
 	"github.com/storeplane/storeplane/internal/instance/rewind"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
@@ -173,7 +173,7 @@ type rewound struct {
 
 // Run runs once and exits with the code of pg_rewind, on which Patroni acts.
 func (r *rewound) Run(*slog.Logger) error {
-	os.Exit(rewind.Rewind{Command: r.Command, Stdout: os.Stdout, Stderr: os.Stderr, SetAside: pgdata.SetAside}.Run(context.Background()))
+	os.Exit(rewind.Rewind{Command: r.Command, Stdout: os.Stdout, Stderr: os.Stderr, SetAside: volume.SetAside}.Run(context.Background()))
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/lead"
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
-	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
+	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 )
 
 // ownerFile is the file on a volume that contains the UID of the DatabaseCluster whose data is
@@ -208,7 +208,7 @@ func (b *member) makeRoom(ctx context.Context, g *ground) string {
 
 // clear sets aside data that no server can start with.
 func (b *member) clear(ctx context.Context, why, holds string) string {
-	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), why)
+	where, err := volume.SetAside(archive.Config{Volume: b.Volume}.DataDir(), why)
 	if !b.Note("set the data aside", err) {
 		return fmt.Sprintf("volume claim %s %s, and it cannot be set aside for a copy of the primary: enlarge the volume claim, or delete volume claim and pod %s if that data is not needed", instance.VolumeClaim(b.Pod), holds, b.Pod)
 	}
@@ -230,7 +230,7 @@ func (b *member) clearBranch(ctx context.Context, g *ground) string {
 	if !lead.Diverged(b.data, g.timeline, history.Ancestors) {
 		return ""
 	}
-	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "branch")
+	where, err := volume.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "branch")
 	if !b.Note("set a diverged branch aside", err) && b.data.Timeline == g.timeline {
 		// pg_rewind compares only the numbers of timelines, and would do nothing.
 		return fmt.Sprintf("volume claim %s went on without the primary on a timeline of the same number, %d, and has no room to set that aside for a copy of the primary: enlarge it, or delete volume claim and pod %s if what it has beyond the primary is not needed", instance.VolumeClaim(b.Pod), g.timeline, b.Pod)
@@ -262,7 +262,7 @@ func (b *beside) since(address string, timeline int64) time.Duration {
 // clearOther sets aside another database than the primary's, with which Patroni would exit at
 // once, again and again.
 func (b *member) clearOther(ctx context.Context) string {
-	where, err := pgdata.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "other")
+	where, err := volume.SetAside(archive.Config{Volume: b.Volume}.DataDir(), "other")
 	if !b.Note("set another database aside", err) {
 		return fmt.Sprintf("volume claim %s holds another database than the primary's, with system identifier %s, and has no room for both: enlarge it, or delete volume claim and pod %s if that database is not needed", instance.VolumeClaim(b.Pod), b.data.System, b.Pod)
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
-	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
+	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 )
 
 // askWithin is how long the primary may take to answer.
@@ -30,7 +30,7 @@ type Rewind struct {
 	// Stdout and Stderr get the output of pg_rewind, which Patroni logs.
 	Stdout, Stderr io.Writer
 
-	// SetAside moves a directory aside and returns its new path: pgdata.SetAside.
+	// SetAside moves a directory aside and returns its new path: volume.SetAside.
 	SetAside func(dir, why string) (string, error)
 }
 
@@ -85,7 +85,7 @@ func (r Rewind) clear(dir string) {
 	aside, err := r.SetAside(dir, "rewind")
 	state := instance.RewindState{Message: "pg_rewind failed, and the data is set aside in folder " + filepath.Base(aside) + " of its volume"}
 	if err != nil {
-		if !errors.Is(err, pgdata.ErrNoRoom) {
+		if !errors.Is(err, volume.ErrNoRoom) {
 			r.sayf("cannot set the data aside: %v", err)
 			return
 		}

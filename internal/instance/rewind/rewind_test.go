@@ -10,6 +10,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata/pgdatatest"
+	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 	"github.com/storeplane/storeplane/internal/instance/rewind"
 )
 
@@ -60,10 +61,10 @@ func TestRun(t *testing.T) {
 			var out, log bytes.Buffer
 			r := rewind.Rewind{
 				Command: old.As("pg_rewind", "-D", old.Data, "--source-server", primary.Conninfo()+" target_session_attrs=read-write fallback_application_name=Patroni"),
-				Stdout:  &out, Stderr: &log, SetAside: pgdata.SetAside,
+				Stdout:  &out, Stderr: &log, SetAside: volume.SetAside,
 			}
 			if tc.noRoom {
-				r.SetAside = func(string, string) (string, error) { return "", pgdata.ErrNoRoom }
+				r.SetAside = func(string, string) (string, error) { return "", volume.ErrNoRoom }
 			}
 			if got := r.Run(t.Context()); got != tc.code {
 				t.Errorf("%s\nRun(): got %d, want %d\n%s%s", tc.reason, got, tc.code, &out, &log)
@@ -90,7 +91,7 @@ func TestRun(t *testing.T) {
 func TestRunAsks(t *testing.T) {
 	v := pgdatatest.New(t)
 	var out, log bytes.Buffer
-	r := rewind.Rewind{Command: v.As("pg_rewind", "--help"), Stdout: &out, Stderr: &log, SetAside: pgdata.SetAside}
+	r := rewind.Rewind{Command: v.As("pg_rewind", "--help"), Stdout: &out, Stderr: &log, SetAside: volume.SetAside}
 	if got := r.Run(t.Context()); got != 0 || !strings.Contains(out.String(), "pg_rewind") {
 		t.Errorf("Run(): got %d, %q, want the help", got, &out)
 	}

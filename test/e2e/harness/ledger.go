@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"embed"
@@ -29,6 +30,10 @@ type program struct {
 	name string
 	port int
 	acks []Ack
+
+	// duels are rows that a server took without another one that was acknowledged before, for an
+	// engine that numbers them.
+	duels []string
 }
 
 // Ledger is a pod with a number of writers, which record each row that a database has acknowledged,
@@ -37,6 +42,7 @@ type program struct {
 type Ledger struct {
 	cluster   *Cluster
 	namespace string
+	engine    string
 
 	// Run is an ID that distinguishes the rows of this ledger from those of another one.
 	Run string
@@ -45,10 +51,11 @@ type Ledger struct {
 }
 
 // Database describes the database of which a ledger is kept: the name of its connection Secret, the
-// host name of one server with %d for the server's number, and the largest number of servers.
+// host name of one server with %d for the server's number, and the largest number of servers. Engine
+// is postgresql if it is "".
 type Database struct {
-	Secret, Host string
-	Servers      int
+	Engine, Secret, Host string
+	Servers              int
 }
 
 // The number of writers of a ledger, and how many rows each of them writes per second.
@@ -59,7 +66,13 @@ const (
 
 // StartLedger starts the ledger's pod and waits until every writer has had a row acknowledged.
 func StartLedger(ctx context.Context, c *Cluster, w *World, d Database) (*Ledger, error) {
+	// What is beyond PostgreSQL's client is in an image of its own.
+	image := "postgresql:17"
+	if d.Engine == "mysql" {
+		image = "e2e-ledger:latest"
+	}
 	values := map[string]string{
+		"ENGINE": cmp.Or(d.Engine, "postgresql"), "IMAGE": image,
 		"NAMESPACE": w.Namespace, "REGISTRY": c.Registry, "RUN": rand.Text(),
 		"SECRET": d.Secret, "HOST": d.Host, "SERVERS": strconv.Itoa(d.Servers),
 		"WRITERS": strconv.Itoa(ledgerWriters), "RATE": strconv.Itoa(ledgerRate),
@@ -85,7 +98,7 @@ func StartLedger(ctx context.Context, c *Cluster, w *World, d Database) (*Ledger
 		return nil, err
 	}
 	l := &Ledger{
-		cluster: c, namespace: w.Namespace, Run: values["RUN"],
+		cluster: c, namespace: w.Namespace, engine: values["ENGINE"], Run: values["RUN"],
 		writers: program{name: "ledger", port: 8081}, watch: program{name: "duel", port: 8082},
 	}
 	return l, l.flows(ctx, time.Minute, "to begin", func() bool { return writersOf(l.writers.acks) == ledgerWriters })
@@ -138,6 +151,7 @@ type answer struct {
 	Connections  int      `json:"connections"`
 	Acks         []Ack    `json:"acks"`
 	Failures     []string `json:"failures"`
+	Duels        []string `json:"duels"`
 	Rows         []Rows   `json:"rows"`
 	Error        string   `json:"error"`
 }
@@ -223,7 +237,7 @@ func (l *Ledger) read(ctx context.Context, p *program) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.acks = append(p.acks, t.Acks...)
+	p.acks, p.duels = append(p.acks, t.Acks...), t.Duels
 	return t.Failures, nil
 }
 
@@ -278,6 +292,9 @@ func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 		if err != nil {
 			return a, err
 		}
+		if len(p.duels) > 0 {
+			errs = append(errs, fmt.Errorf("two primaries at a time: %s", strings.Join(p.duels, ", ")))
+		}
 		if lost := Missing(p.acks, t.Rows); len(lost) > 0 {
 			errs = append(errs, fmt.Errorf("%d of %d acknowledged rows of %s are lost, the first one was %+v", len(lost), len(p.acks), p.name, lost[0]))
 		}
@@ -292,7 +309,10 @@ func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 		all = append(all, p.acks...)
 	}
 	a.Reigns = Reigns(a.Acks)
-	return a, errors.Join(append(errs, Duel(all))...)
+	if l.engine == "postgresql" {
+		errs = append(errs, Duel(all))
+	}
+	return a, errors.Join(errs...)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -20,7 +20,7 @@ import (
 )
 
 // suites are the names of the suites, which are also their folders.
-var suites = []string{"core", "postgresql", "backup", "appconfig", "platform", "borders", "plan", "upgrade"}
+var suites = []string{"core", "postgresql", "mysql", "backup", "appconfig", "platform", "borders", "plan", "upgrade"}
 
 type cli struct {
 	Suite string `default:"core" help:"Name of the suite to run."`

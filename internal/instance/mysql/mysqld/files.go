@@ -6,8 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
+	"strings"
 
+	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
@@ -26,13 +27,16 @@ const (
 	// copyFile exists from before a copy of another server is begun until it is complete.
 	copyFile = "copy-unfinished"
 
+	// identityFile has the server's UUID.
+	identityFile = "auto.cnf"
+
 	// cloneError is the file that MySQL has while it copies another server over its data. It removes
 	// it when it starts the next time
 	// (https://github.com/mysql/mysql-server/blob/trunk/storage/innobase/include/clone0clone.h).
 	cloneError = "#clone/#status_error"
 
-	// aside begins the name of a folder with data that was set aside.
-	aside = "set-aside-"
+	// aside is why data is set aside, in the name of its folder.
+	aside = "aside"
 
 	// temporaryFolder is the folder of the server's temporary files. They can be as large as its
 	// tables.
@@ -73,12 +77,31 @@ func (f Files) Data() (group.Data, error) {
 	return group.Whole, nil
 }
 
-// BeginCopy records that the data is about to be replaced by a copy of another server's.
+// BeginCopy records that the data is about to be replaced by a copy of another server's, with the UUID
+// that the server has before.
 func (f Files) BeginCopy() error {
-	if err := os.WriteFile(filepath.Join(f.Volume, copyFile), nil, 0o600); err != nil {
+	marker := filepath.Join(f.Volume, copyFile)
+	if there, err := exists(marker); err != nil || there {
+		return err
+	}
+	before, err := os.ReadFile(filepath.Join(f.DataDir(), identityFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot read the identity of the server: %w", err)
+	}
+	if err := os.WriteFile(marker, before, 0o600); err != nil {
 		return fmt.Errorf("cannot record that a copy begins: %w", err)
 	}
 	return syncFolder(f.Volume)
+}
+
+// Before reports whether a server had this UUID when its copy of another one began: a copy gives it
+// another one. known is false if it had none then.
+func (f Files) Before(uuid string) (same, known bool, err error) {
+	before, err := os.ReadFile(filepath.Join(f.Volume, copyFile))
+	if err != nil {
+		return false, false, fmt.Errorf("cannot read which server has begun a copy: %w", err)
+	}
+	return strings.Contains(string(before), uuid), len(before) > 0, nil
 }
 
 // EndCopy records that the copy is complete.
@@ -90,9 +113,10 @@ func (f Files) EndCopy() error {
 }
 
 // SetAside moves the data to another folder of the volume, and returns its name. It removes what was set
-// aside before: there is room for one. The server must not run.
-func (f Files) SetAside(now time.Time) (string, error) {
-	former, err := filepath.Glob(filepath.Join(f.Volume, aside+"*"))
+// aside before, and returns volume.ErrNoRoom if there is none for a copy of a member beside the data. The
+// server must not run.
+func (f Files) SetAside() (string, error) {
+	former, err := filepath.Glob(f.DataDir() + "-" + aside + "-*")
 	if err != nil {
 		return "", fmt.Errorf("cannot look for what was set aside before: %w", err)
 	}
@@ -101,11 +125,11 @@ func (f Files) SetAside(now time.Time) (string, error) {
 			return "", fmt.Errorf("cannot remove what was set aside before: %w", err)
 		}
 	}
-	name := aside + now.UTC().Format("20060102T150405Z")
-	if err := os.Rename(f.DataDir(), filepath.Join(f.Volume, name)); err != nil {
-		return "", fmt.Errorf("cannot set the data aside: %w", err)
+	where, err := volume.SetAside(f.DataDir(), aside)
+	if err != nil {
+		return "", err
 	}
-	return name, errors.Join(f.EndCopy(), syncFolder(f.Volume))
+	return filepath.Base(where), errors.Join(f.EndCopy(), syncFolder(f.Volume))
 }
 
 // prepare removes what an initialization that did not end has left.

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
@@ -41,6 +41,38 @@ func TestData(t *testing.T) {
 	}
 }
 
+// TestBefore: a copy is complete once the server has another UUID than when it was begun.
+func TestBefore(t *testing.T) {
+	f := Files{Volume: t.TempDir()}
+	begin := func(uuid string, same, known bool) {
+		t.Helper()
+		if err := f.BeginCopy(); err != nil {
+			t.Fatal(err)
+		}
+		if s, k, err := f.Before(uuid); s != same || k != known || err != nil {
+			t.Errorf("Before(%s): got %t, %t, %v, want %t, %t", uuid, s, k, err, same, known)
+		}
+	}
+	begin("a-1", false, false)
+	if err := f.EndCopy(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(f.DataDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(uuid string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(f.DataDir(), "auto.cnf"), []byte("[auto]\nserver-uuid="+uuid+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a-1")
+	begin("a-1", true, true)
+	// To begin again does not forget what the server was at first.
+	write("b-2")
+	begin("b-2", false, true)
+}
+
 // TestSetAside: data that is set aside is neither data nor an unfinished copy any more.
 func TestSetAside(t *testing.T) {
 	f := Files{Volume: t.TempDir()}
@@ -50,8 +82,8 @@ func TestSetAside(t *testing.T) {
 	if err := f.BeginCopy(); err != nil {
 		t.Fatal(err)
 	}
-	name, err := f.SetAside(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	if err != nil || name != "set-aside-20260102T030405Z" {
+	name, err := f.SetAside()
+	if err != nil || !strings.HasPrefix(name, "data-aside-") {
 		t.Errorf("SetAside(): got %q, %v", name, err)
 	}
 	if got, err := f.Data(); err != nil || got != group.Empty {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -146,15 +145,11 @@ func (s *Supervisor) setAside(ctx context.Context, action group.Action, c *group
 		return err
 	}
 	s.failures = 0
-	used, size, err := volume.Usage(s.Files.Volume)
-	if err != nil {
-		return err
-	}
-	if size-used < used {
+	where, err := s.Files.SetAside()
+	if errors.Is(err, volume.ErrNoRoom) {
 		s.log.Info("The data is replaced by a copy of a member, since there is no room to set it aside: it " + action.Message)
 		return s.Files.BeginCopy()
 	}
-	where, err := s.Files.SetAside(time.Now())
 	if err != nil {
 		return err
 	}

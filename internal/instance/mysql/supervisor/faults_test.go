@@ -34,7 +34,7 @@ func TestVolumes(t *testing.T) {
 		w.alone(n, "CREATE DATABASE errant")
 		w.start(n)
 		w.until("three members", joinWithin, func() bool { return w.online() == 3 })
-		if aside, _ := filepath.Glob(filepath.Join(w.dir, pod(n), "set-aside-*")); len(aside) != 1 {
+		if aside, _ := filepath.Glob(filepath.Join(w.dir, pod(n), "data-aside-*")); len(aside) != 1 {
 			t.Errorf("folders with what was set aside: got %q, want one", aside)
 		}
 	})

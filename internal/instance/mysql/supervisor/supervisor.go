@@ -300,7 +300,7 @@ func (s *Supervisor) endCopy(ctx context.Context, own *group.Report) error {
 		return nil
 	}
 	if own.State != group.Online {
-		copied, err := s.server.Copied(ctx)
+		copied, err := s.copied(ctx, own)
 		if err != nil || !copied {
 			return err
 		}
@@ -310,6 +310,16 @@ func (s *Supervisor) endCopy(ctx context.Context, own *group.Report) error {
 	}
 	own.Data = group.Whole
 	return nil
+}
+
+// copied reports whether a copy that was begun is complete: it has given the server another UUID. A server
+// that was initialized for it had none before, and has made no other copy.
+func (s *Supervisor) copied(ctx context.Context, own *group.Report) (bool, error) {
+	same, known, err := s.Files.Before(own.Server)
+	if err != nil || known {
+		return !same, err
+	}
+	return s.server.Copied(ctx)
 }
 
 // keepRunning starts the server if there is data and it does not run.

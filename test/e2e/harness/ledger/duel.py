@@ -19,14 +19,13 @@ def watch(number):
         seq += 1
         try:
             if connection is None:
-                connection = written.Connection(
-                    PATIENCE, host=host, port=written.secret("port"), dbname=written.secret("dbname"), user=written.secret("username"),
-                    password=written.secret("password"), sslmode=os.environ.get("SSLMODE", "require"))
+                connection = written.Connection(PATIENCE, **written.settings(host))
                 record.connected()
             record.insert(connection, str(number), seq)
-        except written.psycopg2.errors.ReadOnlySqlTransaction:
-            pass  # a replica, as it should be
         except Exception as e:  # whatever it is, the watch goes on
+            if written.engine.is_replica(e):
+                time.sleep(0.5)
+                continue
             record.fail(host, e)
             if connection is not None:
                 connection.close()

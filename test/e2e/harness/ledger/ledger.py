@@ -14,7 +14,7 @@ record = written.Record("ledger")
 
 
 def by_uri():
-    return written.Connection(PATIENCE, written.secret("uri"))
+    return written.Connection.by_uri(PATIENCE, written.secret("uri"))
 
 
 def by_service():

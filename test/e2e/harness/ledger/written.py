@@ -10,10 +10,14 @@ import threading
 import time
 import urllib.parse
 
-import psycopg2
+import engines
 
 RUN = os.environ["RUN"]
 SECRET = os.environ.get("SECRET", "/etc/connection")
+
+
+engine = engines.of(os.environ.get("ENGINE", "postgresql"))
+Connection = engine.Connection
 
 
 def secret(key):
@@ -22,62 +26,21 @@ def secret(key):
         return f.read()
 
 
-class Doubtful(Exception):
-    """The server answered, and warned that the answer is worth less."""
-
-
-class Connection:
-    """A connection on which each statement is a transaction, and ends within
-    the patience. A frozen server's kernel still answers, so that no timeout of
-    TCP or of libpq would end the wait: the socket is cut. A statement_timeout
-    would be worse: a commit that waits for its replica is acknowledged when it
-    is cancelled."""
-
-    open, lock = set(), threading.Lock()
-
-    def __init__(self, patience, dsn="", **settings):
-        self.patience, self.until = patience, None
-        self.pg = psycopg2.connect(dsn, connect_timeout=2, tcp_user_timeout=3000, keepalives_idle=2, keepalives_interval=1, keepalives_count=2,
-                                   application_name="ledger", **settings)
-        self.pg.autocommit = True
-        self.socket = socket.socket(fileno=os.dup(self.pg.fileno()))
-        with Connection.lock:
-            Connection.open.add(self)
-
-    def run(self, sql, values=()):
-        self.until = time.monotonic() + self.patience
-        try:
-            with self.pg.cursor() as cursor:
-                cursor.execute(sql, values)
-                rows = cursor.fetchall() if cursor.description else []
-        finally:
-            self.until = None
-        warnings = [n for n in self.pg.notices if n.startswith("WARNING")]
-        del self.pg.notices[:]
-        if warnings:
-            raise Doubtful(warnings[0])
-        return rows
-
-    def close(self):
-        with Connection.lock:
-            Connection.open.discard(self)
-        for each in (self.pg, self.socket):
-            try:
-                each.close()
-            except (psycopg2.Error, OSError):
-                pass
-
-
 def cut():
     while True:
         time.sleep(0.05)
-        with Connection.lock:
-            late = [c for c in Connection.open if (c.until or math.inf) < time.monotonic()]
+        with engines.lock:
+            late = [c for c in engines.open_connections if (c.until or math.inf) < time.monotonic()]
         for c in late:
             try:
                 c.socket.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+
+
+def settings(host):
+    return {"host": host, "port": secret("port"), "dbname": secret("dbname"), "user": secret("username"), "password": secret("password"),
+            "sslmode": os.environ.get("SSLMODE", "require")}
 
 
 class Record:
@@ -87,32 +50,41 @@ class Record:
     def __init__(self, table):
         self.table, self.lock = table, threading.Lock()
         self.acks, self.connections, self.failures = [], 0, collections.deque(maxlen=20)
+        self.numbered, self.duels = collections.deque(maxlen=200), []
 
     def connect(self, patience):
-        return Connection(patience, host=secret("host"), port=secret("port"), dbname=secret("dbname"),
-                          user=secret("username"), password=secret("password"), sslmode=os.environ.get("SSLMODE", "require"))
+        return Connection(patience, **settings(secret("host")))
 
     def prepare(self):
         """Make the table, however long it takes until that is possible."""
         while True:
             try:
                 c = self.connect(20)
-                c.run("CREATE TABLE IF NOT EXISTS " + self.table + " (run text, writer text, seq bigint, "
-                      "at timestamptz DEFAULT clock_timestamp(), PRIMARY KEY (run, writer, seq))")
+                c.run("CREATE TABLE IF NOT EXISTS " + self.table + " (" + engine.NUMBERED + "run varchar(40), writer varchar(40), seq bigint, "
+                      "at timestamp DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (run, writer, seq))")
                 c.close()
                 return
-            except (psycopg2.Error, OSError, Doubtful) as e:
+            except engines.errors as e:
                 self.fail("table", e)
                 time.sleep(0.5)
 
     def insert(self, connection, writer, seq):
         sent = time.monotonic()
-        rows = connection.run(
-            "INSERT INTO " + self.table + " (run, writer, seq) VALUES (%s, %s, %s) RETURNING coalesce(host(inet_server_addr()), ''), "
-            "('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int", (RUN, writer, seq))
-        ack = {"sent": sent, "at": time.monotonic(), "writer": writer, "seq": seq, "server": rows[0][0], "timeline": rows[0][1]}
+        server, timeline, number = connection.insert("INSERT INTO " + self.table + " (run, writer, seq) VALUES (%s, %s, %s)", (RUN, writer, seq))
+        ack = {"sent": sent, "at": time.monotonic(), "writer": writer, "seq": seq, "server": server, "timeline": timeline}
         with self.lock:
             self.acks.append(ack)
+            if number is not None:
+                self.order(ack, number)
+
+    def order(self, ack, number):
+        """A server that takes a row has all that were acknowledged before it was sent."""
+        for other, has in self.numbered:
+            if other["at"] < ack["sent"] and has >= number:
+                self.duels.append("%s took row %d of %s, sent %.2fs after %s had acknowledged row %d" % (
+                    ack["server"], number, ack["writer"], ack["sent"] - other["at"], other["server"], has))
+                break
+        self.numbered.append((ack, number))
 
     def connected(self):
         with self.lock:
@@ -142,7 +114,7 @@ class Record:
             told = {"now": time.monotonic(), "acknowledged": len(self.acks), "connections": self.connections,
                     "last": self.acks[-1]["at"] if self.acks else 0}
             if url.path == "/acks":
-                told.update(acks=self.acks[begin:], failures=list(self.failures))
+                told.update(acks=self.acks[begin:], failures=list(self.failures), duels=self.duels[:20])
         return told
 
 
@@ -151,7 +123,7 @@ def serve(record, port):
         def do_GET(self):
             try:
                 status, told = 200, record.answer(self.path)
-            except (psycopg2.Error, OSError, Doubtful) as e:
+            except engines.errors as e:
                 status, told = 503, {"error": "%s: %s" % (type(e).__name__, e)}
             body = json.dumps(told).encode()
             self.send_response(status)

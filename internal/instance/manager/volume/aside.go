@@ -1,4 +1,4 @@
-package pgdata
+package volume
 
 import (
 	"errors"
@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 )
 
 // ErrNoRoom is the error for a volume that has no room for a second copy of its data.
@@ -26,7 +24,7 @@ func SetAside(dir, why string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	used, total, err := volume.Usage(filepath.Dir(dir))
+	used, total, err := Usage(filepath.Dir(dir))
 	if err != nil {
 		return "", err
 	}

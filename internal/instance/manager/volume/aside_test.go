@@ -1,4 +1,4 @@
-package pgdata
+package volume
 
 import (
 	"os"

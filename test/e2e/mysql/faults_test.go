@@ -1,0 +1,268 @@
+//go:build e2e
+
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/suite"
+)
+
+func (d *database) comesUp(ctx context.Context, n notes) error {
+	start := time.Now()
+	if err := d.claim(ctx); err != nil {
+		return err
+	}
+	if err := d.whole(ctx, baseSize); err != nil {
+		return err
+	}
+	n.Addf("Ready after %.1fs", time.Since(start).Seconds())
+	return cluster.AuditRestricted(ctx, d.namespace)
+}
+
+// connects: the ledger's writers connect by the Secret's URI and by its host, and its watch to each
+// server by name.
+func (d *database) connects(ctx context.Context, n notes) error {
+	if err := d.account(ctx, n, noTarget, func(context.Context, notes) error { return nil }); err != nil {
+		return err
+	}
+	secret := d.world.Get("Secret", connection)
+	for _, key := range []string{"username", "password", "host", "ro-host", "port", "dbname", "uri", "jdbc-uri", "verified-uri", "ca.crt"} {
+		if harness.Field(secret, "data", key) == "" {
+			return fmt.Errorf("Secret %s has no %s", connection, key)
+		}
+	}
+	return nil
+}
+
+// deletePod deletes exactly this pod and no later one of the same name.
+func (d *database) deletePod(ctx context.Context, p *unstructured.Unstructured) error {
+	err := cluster.Kube.CoreV1().Pods(d.namespace).Delete(ctx, p.GetName(), metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(p.GetUID())),
+	})
+	if err != nil {
+		return fmt.Errorf("cannot delete pod %s: %w", p.GetName(), err)
+	}
+	return nil
+}
+
+// succeeded waits until another server is the primary than that of a pod.
+func (d *database) succeeded(ctx context.Context, old *unstructured.Unstructured) error {
+	return d.world.Await(ctx, soon, "another primary than "+old.GetName(), func() (bool, string) {
+		p := d.primary()
+		return p != nil && p.GetUID() != old.GetUID(), "there is none"
+	})
+}
+
+// replaced waits for a new object of the same name.
+func (d *database) replaced(ctx context.Context, kind string, old *unstructured.Unstructured) error {
+	return d.world.Await(ctx, settled, "a new "+kind+" "+old.GetName(), func() (bool, string) {
+		u := d.world.Get(kind, old.GetName())
+		return u != nil && u.GetUID() != old.GetUID(), "there is none"
+	})
+}
+
+func (d *database) losesPrimary(ctx context.Context, _ notes) error {
+	old := d.primary()
+	if err := d.deletePod(ctx, old); err != nil {
+		return err
+	}
+	return d.succeeded(ctx, old)
+}
+
+// evicts: the disruption budget allows one server to go, which hands over.
+func (d *database) evicts(ctx context.Context, _ notes) error {
+	old := d.primary()
+	err := cluster.Kube.CoreV1().Pods(d.namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: old.GetName(), Namespace: d.namespace}})
+	if err != nil {
+		return fmt.Errorf("cannot evict pod %s: %w", old.GetName(), err)
+	}
+	return d.succeeded(ctx, old)
+}
+
+// unlessNode turns the error of a fault that cannot be caused here into that of a skipped check.
+func unlessNode(err error) error {
+	if errors.Is(err, harness.ErrNotNode) || errors.Is(err, harness.ErrNotEmbedded) {
+		return suite.SkippedError(err.Error())
+	}
+	return err
+}
+
+func (d *database) losesProcesses(ctx context.Context, n notes) error {
+	old := d.primary()
+	killed, err := harness.Signal(old, syscall.SIGKILL, container)
+	if err != nil {
+		return unlessNode(err)
+	}
+	n.Addf("%d processes", killed)
+	return d.succeeded(ctx, old)
+}
+
+func (d *database) freezes(ctx context.Context, _ notes) error {
+	old := d.primary()
+	if _, err := harness.Signal(old, syscall.SIGSTOP, container); err != nil {
+		return unlessNode(err)
+	}
+	err := d.succeeded(ctx, old)
+	select {
+	case <-ctx.Done():
+	case <-time.After(30 * time.Second):
+	}
+	_, thawed := harness.Signal(old, syscall.SIGCONT, container)
+	if thawed != nil && d.world.Get("Pod", old.GetName()).GetUID() == old.GetUID() {
+		// The kubelet has ended its processes otherwise.
+		err = errors.Join(err, thawed)
+	}
+	return err
+}
+
+func (d *database) losesAll(ctx context.Context, _ notes) error {
+	old := d.pods()
+	all := metav1.ListOptions{LabelSelector: scopeLabel + "=" + setName}
+	if err := cluster.Kube.CoreV1().Pods(d.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, all); err != nil {
+		return fmt.Errorf("cannot delete all pods: %w", err)
+	}
+	for _, p := range old {
+		if err := d.replaced(ctx, "Pod", p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *database) losesVolume(ctx context.Context, _ notes) error {
+	pod := d.with("replica")[0]
+	volume := d.world.Get("PersistentVolumeClaim", "data-"+pod.GetName())
+	// The claim is removed once no pod uses it.
+	if err := cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, volume.GetName()); err != nil {
+		return err
+	}
+	if err := d.deletePod(ctx, pod); err != nil {
+		return err
+	}
+	return d.replaced(ctx, "PersistentVolumeClaim", volume)
+}
+
+func (d *database) scales(ctx context.Context, n notes) error {
+	for _, size := range []int{1, 3, 5, 3} {
+		start := time.Now()
+		if err := d.change(ctx, harness.Patch{"size": size}); err != nil {
+			return err
+		}
+		if err := d.whole(ctx, size); err != nil {
+			return err
+		}
+		n.Addf("to %d in %.0fs", size, time.Since(start).Seconds())
+	}
+	return nil
+}
+
+// rolls: the pods are replaced one at a time, and the primary hands over before its own.
+func (d *database) rolls(ctx context.Context, _ notes) error {
+	before := map[string]string{}
+	for _, p := range d.pods() {
+		before[p.GetName()] = string(p.GetUID())
+	}
+	if err := d.change(ctx, harness.Patch{"parameters": harness.Patch{"max_connections": "200"}}); err != nil {
+		return err
+	}
+	err := d.world.Await(ctx, soon, "the first pod to be replaced", func() (bool, string) {
+		for _, p := range d.pods() {
+			if before[p.GetName()] != string(p.GetUID()) {
+				return true, ""
+			}
+		}
+		return false, "none is"
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.whole(ctx, baseSize); err != nil {
+		return err
+	}
+	for _, p := range d.pods() {
+		if before[p.GetName()] == string(p.GetUID()) {
+			return fmt.Errorf("pod %s was not replaced", p.GetName())
+		}
+	}
+	return nil
+}
+
+// hasUsers: users get databases and Secrets of their own.
+func (d *database) hasUsers(ctx context.Context, _ notes) error {
+	err := d.change(ctx, harness.Patch{
+		"users": []any{harness.Patch{"name": "reports"}}, "databases": []any{harness.Patch{"name": "reports", "owner": "reports"}},
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.whole(ctx, baseSize); err != nil {
+		return err
+	}
+	secret := claimName + "-user-reports"
+	if harness.Field(d.world.Get("Secret", secret), "data", "password") == "" {
+		return fmt.Errorf("Secret %s has no password", secret)
+	}
+	return nil
+}
+
+func (d *database) hibernates(ctx context.Context, n notes) error {
+	start := time.Now()
+	if err := d.change(ctx, harness.Patch{"hibernated": true}); err != nil {
+		return err
+	}
+	err := d.world.Await(ctx, settled, "all servers to stop", func() (bool, string) {
+		return len(d.pods()) == 0, fmt.Sprintf("%d run", len(d.pods()))
+	})
+	if err != nil {
+		return err
+	}
+	n.Addf("asleep after %.0fs", time.Since(start).Seconds())
+	start = time.Now()
+	if err := d.change(ctx, harness.Patch{"hibernated": nil}); err != nil {
+		return err
+	}
+	err = d.whole(ctx, baseSize)
+	n.Addf("awake after %.0fs", time.Since(start).Seconds())
+	return err
+}
+
+// refuses: what the group cannot do is refused by the claim, in words.
+func (d *database) refuses(ctx context.Context, _ notes) error {
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		spec harness.Patch
+		want string
+	}{
+		{harness.Patch{"size": 2}, "size must be odd with engine mysql"},
+		{harness.Patch{"parameters": harness.Patch{"sync_binlog": "0"}}, "parameters.sync_binlog cannot be set with engine mysql"},
+		{harness.Patch{"synchronousMode": "strict"}, "synchronousMode strict is not available with engine mysql"},
+	} {
+		if err := d.change(ctx, c.spec); err != nil {
+			return err
+		}
+		err := d.world.Await(ctx, soon, "the claim to refuse it", func() (bool, string) {
+			is := d.status().String()
+			return strings.Contains(is, c.want), is
+		})
+		if err != nil {
+			return err
+		}
+		if err := d.change(ctx, harness.Patch{"size": baseSize, "parameters": nil, "synchronousMode": "quorum"}); err != nil {
+			return err
+		}
+	}
+	return d.ready(ctx)
+}

@@ -1,0 +1,56 @@
+//go:build e2e
+
+// Package mysql tests a DatabaseCluster of engine mysql under faults, while a ledger records every row
+// that was acknowledged.
+package mysql
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/e2e-framework/pkg/types"
+
+	"github.com/storeplane/storeplane/test/e2e/suite"
+)
+
+type (
+	notes = suite.Notes
+	check = suite.Check
+)
+
+var (
+	tests   = suite.New("e2e-mysql")
+	cluster = tests.Cluster
+)
+
+func TestMain(m *testing.M) { tests.Main(m) }
+
+// TestMySQL: the checks pass in their order. Without -full only the quick ones run.
+func TestMySQL(t *testing.T) { tests.Test(t, group()) }
+
+// The longest times without an acknowledged write, as docs/mysql.md has them.
+const (
+	whenPlanned = time.Second
+	whenFailed  = 10 * time.Second
+	whenAllGone = 25 * time.Second
+	noTarget    = time.Duration(0)
+)
+
+func group() types.Feature {
+	d := &database{namespace: "e2e-mysql"}
+	return tests.Feature("a group of MySQL", d.namespace).
+		Quick("three servers come up", d.comesUp).
+		Quick("application connects by its Secret, to the primary and to replicas", d.connects).
+		Quick("primary's pod is deleted with no grace", d.repeated(whenFailed, d.losesPrimary)).
+		Full("primary's pod is evicted, as a drain does", d.repeated(whenPlanned, d.evicts)).
+		Full("primary's processes are killed at once", d.under(whenFailed, d.losesProcesses)).
+		Full("primary is frozen for 30 s and thawed", d.repeated(whenFailed, d.freezes)).
+		Full("all pods are deleted at once with no grace", d.repeated(whenAllGone, d.losesAll)).
+		Full("replica's volume is lost", d.under(whenPlanned, d.losesVolume)).
+		Full("servers are added and removed under load", d.under(whenPlanned, d.scales)).
+		Full("parameter rolls, replicas first, primary last", d.under(whenPlanned, d.rolls)).
+		Full("users and databases come, rotate and go", d.under(whenPlanned, d.hasUsers)).
+		Quick("hibernates and wakes with its data", d.under(noTarget, d.hibernates)).
+		Full("impossible changes are refused in words", d.refuses).
+		Feature()
+}
