@@ -33,13 +33,16 @@ stop() { pg_ctl stop --wait --timeout=60 --silent --mode=fast --pgdata="$1/pgdat
 
 ask() { psql --no-psqlrc --quiet --host=/tmp --username=postgres --dbname=postgres --set=ON_ERROR_STOP=1 --command="$1"; }
 
+# A server leads, or is told to run, a moment before it takes connections: without hot_standby it counts as
+# started as soon as it recovers.
+ready() { timeout 60 sh -c 'until pg_isready --quiet --host=/tmp; do sleep 0.1; done'; }
+
 # promote the server of a volume where its log ends, and write there.
 promote() {
 	touch "$1/pgdata/standby.signal"
 	start "$1"
 	pg_ctl promote --wait --timeout=60 --silent --pgdata="$1/pgdata"
-	# It leads a moment before it takes connections.
-	timeout 60 sh -c 'until pg_isready --quiet --host=/tmp; do sleep 0.1; done'
+	ready
 	ask "CREATE TABLE e2e_parted AS SELECT '$2' AS volume"
 	stop "$1"
 }
@@ -49,6 +52,7 @@ part)
 	# The first one goes further before it begins a timeline.
 	rm -f "$2/pgdata/standby.signal" "$2/pgdata/recovery.signal"
 	start "$2"
+	ready
 	ask "CREATE TABLE e2e_further AS SELECT generate_series(1, 1000)"
 	stop "$2"
 	promote "$2" first
