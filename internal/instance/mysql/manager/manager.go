@@ -28,7 +28,6 @@ type database interface {
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)
 	Queues(ctx context.Context) (map[string]int64, error)
 	HandOver(ctx context.Context, server string) error
-	ReloadCertificates(ctx context.Context) error
 }
 
 // State is what a supervisor knows of its server.
@@ -55,6 +54,11 @@ type Config struct {
 	// Volume is where the volume is mounted, TLSDir is the folder of the server's certificate, and
 	// ControlDir that of the certificate that servers know each other by.
 	Volume, TLSDir, ControlDir string
+
+	// ConfigDir is the folder of the authorities by which servers verify each other. Reload has the
+	// server use the certificates and authorities that are in the files now.
+	ConfigDir string
+	Reload    func(ctx context.Context) error
 }
 
 // Manager is the manager of one server.
@@ -139,8 +143,8 @@ func (m *Manager) startPrimary(ctx context.Context) func() {
 func (m *Manager) followCertificate(ctx context.Context) {
 	last := ""
 	for ctx.Err() == nil {
-		now := mounted.Version(m.TLSDir)
-		if now != last && m.state().Report.Running && m.Note("reload the certificate", m.server.ReloadCertificates(ctx)) {
+		now := mounted.Version(m.TLSDir) + mounted.Version(m.ControlDir) + mounted.Version(m.ConfigDir)
+		if now != last && m.state().Report.Running && m.Note("reload the certificate", m.Reload(ctx)) {
 			last = now
 		}
 		pace.Wait(ctx, 2*time.Second)

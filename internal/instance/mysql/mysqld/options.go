@@ -1,6 +1,8 @@
 package mysqld
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -48,6 +50,27 @@ func (o Options) base(dataDir string) []string {
 	return []string{first, "--datadir=" + dataDir, "--persisted-globals-load=OFF", "--secure-file-priv=NULL", "--lower-case-table-names=0"}
 }
 
+// trusted is the file with the authorities that the server is started with.
+func (o Options) trusted() string { return filepath.Join(o.RunDir, "authorities.crt") }
+
+// Trust writes the authorities that the server knows: that by which it verifies other servers, and those
+// of its own certificate, without which it takes no other certificate while it runs. Servers are known by
+// the names in their certificates, too.
+func (o Options) Trust() error {
+	var all []byte
+	for _, name := range []string{o.Authority, o.PeerAuthority} {
+		data, err := os.ReadFile(name) //nolint:gosec // a flag of the pod
+		if err != nil {
+			return fmt.Errorf("cannot read an authority: %w", err)
+		}
+		all = append(append(all, data...), '\n')
+	}
+	if err := os.WriteFile(o.trusted(), all, 0o600); err != nil {
+		return fmt.Errorf("cannot write the authorities: %w", err)
+	}
+	return nil
+}
+
 func (o Options) pidFile() string { return filepath.Join(o.RunDir, "mysqld.pid") }
 
 // serve returns the arguments of a server that can join a group. Errors go to the standard error.
@@ -66,7 +89,7 @@ func (o Options) serve(dataDir, temporary string) []string {
 		"--skip-name-resolve=ON",
 		"--report-host="+o.Host,
 		"--report-port="+strconv.Itoa(o.Port),
-		"--ssl-ca="+o.Authority, "--ssl-cert="+o.Certificate, "--ssl-key="+o.Key,
+		"--ssl-ca="+o.trusted(), "--ssl-cert="+o.Certificate, "--ssl-key="+o.Key,
 		"--require-secure-transport="+onOff(o.TLSRequired),
 	)
 	for _, fixed := range groupOptions {

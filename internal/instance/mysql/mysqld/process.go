@@ -27,7 +27,7 @@ type Process struct {
 
 // Start starts a server. Its log goes to log.
 func Start(program string, f Files, o Options, log io.Writer) (*Process, error) {
-	if err := f.clear(o); err != nil {
+	if err := errors.Join(f.clear(o), o.Trust()); err != nil {
 		return nil, err
 	}
 	said := &lastError{to: log}

@@ -256,6 +256,13 @@ func (k *Kubernetes) Mark(ctx context.Context, primary bool) error {
 	return err
 }
 
+// Handed implements Outside.
+func (k *Kubernetes) Handed(ctx context.Context, to string) error {
+	return errors.Join(
+		k.Kube.Label(ctx, to, map[string]string{instance.RoleLabel: instance.RolePrimary}),
+		k.Kube.Label(ctx, k.Pod, map[string]string{instance.RoleLabel: instance.RoleReplica}))
+}
+
 // Leaving implements Outside.
 func (k *Kubernetes) Leaving(ctx context.Context, name string) bool {
 	pod, err := k.Kube.Pod(ctx, name)

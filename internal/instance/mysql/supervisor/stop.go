@@ -56,7 +56,7 @@ func (s *Supervisor) handOver(ctx context.Context) error {
 		if to != nil {
 			s.log.Info("Handing over", "to", s.outside.PodOf(to.Address))
 			if refused = s.server.HandOver(ctx, to.Server); refused == nil {
-				return s.mark(ctx, false)
+				return s.outside.Handed(ctx, s.outside.PodOf(to.Address))
 			}
 			if server.Outranked(refused) {
 				return refused

@@ -59,6 +59,10 @@ type Outside interface {
 	// Mark marks this server's pod with its role. A primary's mark is removed from all other pods.
 	Mark(ctx context.Context, primary bool) error
 
+	// Handed marks another server's pod as the primary's, after a hand-over to it, and this one's as
+	// a replica: clients find the new primary before it has noticed itself.
+	Handed(ctx context.Context, to string) error
+
 	// Address returns the address at which other servers reach a server, host:port, by its pod.
 	// PodOf returns the pod of an address, or "".
 	Address(pod string) string
@@ -220,6 +224,14 @@ func (s *Supervisor) setLeads(leads bool) {
 
 // Server returns the client of the server.
 func (s *Supervisor) Server() server.Server { return s.server }
+
+// Reload has new connections use the certificates and the authorities that are in the files now.
+func (s *Supervisor) Reload(ctx context.Context) error {
+	if err := s.Options.Trust(); err != nil {
+		return err
+	}
+	return s.server.ReloadCertificates(ctx)
+}
 
 // Last returns the last report of a pass, and when that was.
 func (s *Supervisor) Last() (group.Report, time.Time) {

@@ -150,7 +150,7 @@ func TestUsers(t *testing.T) {
 	}
 
 	// A certificate that cannot be used is an error, and the one before goes on.
-	if err := own.ReloadCertificates(ctx); err != nil {
+	if err := w.server(pod(0)).Reload(ctx); err != nil {
 		t.Fatal(err)
 	}
 	key := filepath.Join(w.dir, "tls.key")
@@ -161,7 +161,7 @@ func TestUsers(t *testing.T) {
 	if err := os.WriteFile(key, []byte("no key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := own.ReloadCertificates(ctx); err == nil {
+	if err := w.server(pod(0)).Reload(ctx); err == nil {
 		t.Error("a broken key is no error")
 	}
 	if err := ping("reports", "other", ""); err != nil {

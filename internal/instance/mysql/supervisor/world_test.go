@@ -74,15 +74,19 @@ type running struct {
 func newWorld(t *testing.T, size int) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), program: program(t), port: 33060, size: size, servers: map[string]*running{}, away: map[string]bool{}}
-	authority, err := pki.Authority("orders", pki.Pair{}, time.Now())
-	if err != nil {
+	// The servers know each other by one authority, and clients know them by another.
+	now := time.Now()
+	control, controlErr := pki.Authority("orders-control", pki.Pair{}, now)
+	peer, peerErr := pki.Peer(control, "server", []string{"orders-mysql.shop.svc"}, now)
+	authority, authorityErr := pki.Authority("orders", pki.Pair{}, now)
+	pair, pairErr := pki.Server(authority, []string{"localhost"}, now)
+	if err := errors.Join(controlErr, peerErr, authorityErr, pairErr); err != nil {
 		t.Fatal(err)
 	}
-	pair, err := pki.Peer(authority, "orders-mysql.shop.svc", []string{"orders-mysql.shop.svc"}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{"ca.crt": authority.Certificate, "tls.crt": pair.Certificate, "tls.key": pair.Key} {
+	for name, text := range map[string]string{
+		"ca.crt": authority.Certificate, "tls.crt": pair.Certificate, "tls.key": pair.Key,
+		"control.crt": control.Certificate, "peer.crt": peer.Certificate, "peer.key": peer.Key,
+	} {
 		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -121,8 +125,8 @@ func (w *world) config(n int) Config {
 		Pod: name, Claim: "uid-" + name, Program: w.program, Files: mysqld.Files{Volume: volume},
 		Options: mysqld.Options{
 			File: file, ID: n + 1, Host: "127.0.0.1", Port: w.port + n, RunDir: run,
-			Certificate: in("tls.crt"), Key: in("tls.key"), Authority: in("ca.crt"),
-			PeerCertificate: in("tls.crt"), PeerKey: in("tls.key"), PeerAuthority: in("ca.crt"), TLSRequired: true,
+			Certificate: in("tls.crt"), Key: in("tls.key"), Authority: in("control.crt"),
+			PeerCertificate: in("peer.crt"), PeerKey: in("peer.key"), PeerAuthority: in("ca.crt"), TLSRequired: true,
 		},
 	}
 	return config
@@ -292,6 +296,13 @@ func (a *around) Mark(_ context.Context, primary bool) error {
 	case a.primary == a.own:
 		a.primary = ""
 	}
+	return nil
+}
+
+func (a *around) Handed(_ context.Context, to string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.primary, a.marked = to, time.Now()
 	return nil
 }
 
