@@ -203,14 +203,14 @@ func (d *database) hasUsers(ctx context.Context, _ notes) error {
 	if err != nil {
 		return err
 	}
-	if err := d.whole(ctx, baseSize); err != nil {
+	secret := claimName + "-user-reports"
+	err = d.world.Await(ctx, soon, "Secret "+secret, func() (bool, string) {
+		return harness.Field(d.world.Get("Secret", secret), "data", "password") != "", "it has no password"
+	})
+	if err != nil {
 		return err
 	}
-	secret := claimName + "-user-reports"
-	if harness.Field(d.world.Get("Secret", secret), "data", "password") == "" {
-		return fmt.Errorf("Secret %s has no password", secret)
-	}
-	return nil
+	return d.whole(ctx, baseSize)
 }
 
 func (d *database) hibernates(ctx context.Context, n notes) error {

@@ -59,6 +59,9 @@ type Config struct {
 	// server use the certificates and authorities that are in the files now.
 	ConfigDir string
 	Reload    func(ctx context.Context) error
+
+	// Handed marks the pod to which this server has handed over.
+	Handed func(ctx context.Context, to string) error
 }
 
 // Manager is the manager of one server.

@@ -235,7 +235,9 @@ func (p *primary) execute(ctx context.Context, step roll.Step, desired *instance
 		p.replace(ctx, v, step)
 	case roll.HandOver:
 		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Words)
-		p.Note("hand over", p.server.HandOver(ctx, v.servers[step.Pod]))
+		if p.Note("hand over", p.server.HandOver(ctx, v.servers[step.Pod])) {
+			p.Note("mark the pod that was handed over to", p.Handed(ctx, step.Pod))
+		}
 	}
 }
 
