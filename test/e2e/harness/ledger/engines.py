@@ -105,6 +105,8 @@ class MySQL:
             def __init__(self, patience, host, port, dbname, user, password, sslmode="require"):
                 self.connection = pymysql.connect(
                     host=host, port=int(port), user=user, password=password, database=dbname, connect_timeout=2, autocommit=True,
+                    # A frozen server accepts connections, too, and says nothing on them.
+                    read_timeout=patience, write_timeout=patience,
                     ssl={"check_hostname": False} if sslmode == "require" else None)
                 super().__init__(patience, self.connection._sock.fileno())
                 self.server = self.run("SELECT @@hostname")[0][0]
