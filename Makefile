@@ -186,7 +186,7 @@ e2e: ## Run what is quick of the suites on the cluster of KUBECONFIG, else on th
 	hack/with-cluster.sh hack/e2e.sh core postgresql backup appconfig platform borders plan
 
 .PHONY: e2e-full
-e2e-full: ## Run a suite in full: SUITE=core|postgresql|backup|appconfig|platform|borders|plan|upgrade, after the long tests where they try the same.
+e2e-full: ## Run a suite in full: SUITE=core|postgresql|mysql|backup|appconfig|platform|borders|plan|upgrade, after the long tests where they try the same.
 	$(if $(filter backup appconfig platform,$(SUITE)),$(MAKE) test-full)
 	hack/with-cluster.sh hack/e2e.sh --full "$(or $(SUITE),core)"
 
