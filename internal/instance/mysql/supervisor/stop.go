@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
@@ -12,18 +13,46 @@ import (
 // candidateWithin is how long a primary that stops waits for a member that can take over.
 const candidateWithin = 20 * time.Second
 
+// queueWithin is how long a server that is removed waits for others to leave the group before it.
+const queueWithin = 20 * time.Second
+
 // stop hands over and stops the server. Nothing holds up the stop of a server that cannot hand over.
 func (s *Supervisor) stop(ctx context.Context) error {
 	if err := s.handOver(ctx); err != nil {
 		s.log.Info("Cannot hand over", "error", err.Error())
 		s.give(ctx)
 	}
+	s.queue(ctx)
 	if s.process != nil {
 		if err := s.server.Shut(ctx); err != nil {
 			s.log.Info("Cannot end the sessions of clients", "error", err.Error())
 		}
 	}
 	return s.end(ctx)
+}
+
+// queue waits until the servers that are removed with this one, and come after it, have left the group:
+// if two left at once, the rest might wait for one that is gone.
+func (s *Supervisor) queue(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, queueWithin)
+	defer cancel()
+	c, err := s.outside.Cluster(ctx)
+	if err != nil || c.Ordinal(s.Pod) < c.Size || s.ending(ctx) {
+		return
+	}
+	for {
+		own, err := s.Report(ctx)
+		if err != nil || !slices.ContainsFunc(own.Members, func(m group.Member) bool {
+			return c.Ordinal(s.outside.PodOf(m.Address)) > c.Ordinal(s.Pod)
+		}) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(period / 2):
+		}
+	}
 }
 
 // give has the others elect a primary, since this one cannot choose one: it ends the sessions of its
