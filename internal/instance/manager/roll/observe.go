@@ -34,7 +34,7 @@ func Observe(scope, primary string, desired *instance.Desired, pods []*corev1.Po
 		if pod == nil && n >= cluster.Size {
 			continue
 		}
-		s := Server{Pod: instance.Pod(scope, int32(n)), Ordinal: n} //nolint:gosec // an ordinal is below instance.MaxSize
+		s := Server{Pod: instance.Pod(scope, int32(n)), Ordinal: n}
 		if pod != nil {
 			s.Exists, s.Deleting, s.Ready = true, pod.DeletionTimestamp != nil, Ready(pod)
 			s.Outdated = revision != "" && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != revision

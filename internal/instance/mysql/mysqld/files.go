@@ -88,7 +88,7 @@ func (f Files) BeginCopy() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot read the identity of the server: %w", err)
 	}
-	if err := os.WriteFile(marker, before, 0o600); err != nil {
+	if err := os.WriteFile(marker, before, 0o600); err != nil { //nolint:gosec // a file of the volume
 		return fmt.Errorf("cannot record that a copy begins: %w", err)
 	}
 	return syncFolder(f.Volume)

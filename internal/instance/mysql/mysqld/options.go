@@ -65,7 +65,7 @@ func (o Options) Trust() error {
 		}
 		all = append(append(all, data...), '\n')
 	}
-	if err := os.WriteFile(o.trusted(), all, 0o600); err != nil {
+	if err := os.WriteFile(o.trusted(), all, 0o600); err != nil { //nolint:gosec // a file of the pod
 		return fmt.Errorf("cannot write the authorities: %w", err)
 	}
 	return nil
