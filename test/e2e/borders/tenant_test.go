@@ -68,7 +68,13 @@ func leavesProduction(ctx context.Context, n notes) error {
 		refused("the label is taken off", label(ground.tenant, nil), "is forbidden"),
 	}
 	n.Addf("environment is development%s", wants)
-	return errors.Join(append(errs, label(cluster, nil))...)
+	errs = append(errs, label(cluster, nil))
+	// The API server knows a label a moment after it was written, and the next check files claims.
+	errs = append(errs, ground.world.Await(ctx, soon, "claims for nothing to be accepted again", func() (bool, string) {
+		err := file("")(ctx)
+		return err == nil, fmt.Sprint(err)
+	}))
+	return errors.Join(errs...)
 }
 
 // changesWorkload tries to change the workload of another user by an AppConfig.
