@@ -144,7 +144,7 @@ func (d *inputs) refreshPasswords(c *compose.Claim, u due) error {
 		if err != nil {
 			continue
 		}
-		u.secret(component, d.engine.WithPassword(secretValues(c.Observed(component)), string(user.Name), old, password))
+		u.secret(component, engine.WithPassword(secretValues(c.Observed(component)), string(user.Name), old, password))
 		u.secret(credentials, map[string]string{instance.PasswordKey(string(user.Name)): password})
 	}
 	return pending

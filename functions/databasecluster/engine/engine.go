@@ -45,9 +45,6 @@ type Engine interface {
 
 	// Connection returns what an application needs to connect as a user, by the keys of its Secret.
 	Connection(c *Cluster, to Address) map[string]string
-
-	// WithPassword returns those of a Connection's values that change with the password.
-	WithPassword(values map[string]string, user, was, password string) map[string]string
 }
 
 // Traits are the properties of an engine.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
@@ -52,19 +51,4 @@ func (d cluster) verifyMode() string {
 		return "VERIFY_IDENTITY"
 	}
 	return "VERIFY_CA"
-}
-
-// WithPassword returns those of a Connection's values that change with the password.
-func (Engine) WithPassword(values map[string]string, user, was, password string) map[string]string {
-	replace := strings.NewReplacer(
-		"//"+url.UserPassword(user, was).String()+"@", "//"+url.UserPassword(user, password).String()+"@",
-		"&password="+url.QueryEscape(was)+"&", "&password="+url.QueryEscape(password)+"&",
-	)
-	out := map[string]string{appsv1.ConnectionPassword: password}
-	for _, key := range []string{appsv1.ConnectionURI, appsv1.ConnectionJDBC, appsv1.ConnectionVerified} {
-		if value, ok := values[key]; ok {
-			out[key] = replace.Replace(value)
-		}
-	}
-	return out
 }

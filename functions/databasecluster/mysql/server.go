@@ -63,7 +63,7 @@ func (d cluster) server() corev1.Container {
 }
 
 // exporter returns the container that exports MySQL's statistics to Prometheus, as a user that may read
-// these and nothing else. It does not see the socket, over which anybody is the superuser.
+// these and nothing else. It does not see the socket, over which every client is the superuser.
 func exporter(image string) corev1.Container {
 	return corev1.Container{
 		Name:            engine.ExporterContainer,

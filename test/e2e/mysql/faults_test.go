@@ -234,7 +234,7 @@ func (d *database) hibernates(ctx context.Context, n notes) error {
 	return err
 }
 
-// refuses: what the group cannot do is refused by the claim, in words.
+// refuses: what the group cannot do is refused by the claim, with a message.
 func (d *database) refuses(ctx context.Context, _ notes) error {
 	if err := d.ready(ctx); err != nil {
 		return err

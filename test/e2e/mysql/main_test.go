@@ -51,6 +51,6 @@ func group() types.Feature {
 		Full("parameter rolls, replicas first, primary last", d.under(whenPlanned, d.rolls)).
 		Full("users and databases come, rotate and go", d.under(whenPlanned, d.hasUsers)).
 		Quick("hibernates and wakes with its data", d.under(noTarget, d.hibernates)).
-		Full("impossible changes are refused in words", d.refuses).
+		Full("impossible changes are refused with a message", d.refuses).
 		Feature()
 }

@@ -180,7 +180,7 @@ func (s *simulated) register(srv *server, member bool) bool {
 	return true
 }
 
-// tend has a primary record the members of its view, and nobody else. It does nothing for a primary
+// tend has a primary record the members of its view, and no others. It does nothing for a primary
 // that cannot be sure that it is one.
 func (s *simulated) tend(srv *server) {
 	if !srv.up || srv.frozen || srv.founding || !s.record.Confirmed || srv.group != s.record.Name {

@@ -12,7 +12,7 @@ import (
 )
 
 // monitoringHost is where the exporter connects from: it is in the server's pod, and does not see the
-// socket, over which anybody is the superuser.
+// socket, over which every client is the superuser.
 const monitoringHost = "127.0.0.1"
 
 // Monitoring brings about the user of the metrics exporter with its password. It may read statistics, and

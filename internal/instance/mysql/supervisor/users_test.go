@@ -165,7 +165,7 @@ func TestUsers(t *testing.T) {
 		t.Error("a broken key is no error")
 	}
 	if err := ping("reports", "other", ""); err != nil {
-		t.Errorf("after that nobody connects: %v", err)
+		t.Errorf("after that no client connects: %v", err)
 	}
 	if err := os.WriteFile(key, good, 0o600); err != nil {
 		t.Fatal(err)

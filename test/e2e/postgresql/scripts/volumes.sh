@@ -33,8 +33,8 @@ stop() { pg_ctl stop --wait --timeout=60 --silent --mode=fast --pgdata="$1/pgdat
 
 ask() { psql --no-psqlrc --quiet --host=/tmp --username=postgres --dbname=postgres --set=ON_ERROR_STOP=1 --command="$1"; }
 
-# A server leads, or is told to run, a moment before it takes connections: without hot_standby it counts as
-# started as soon as it recovers.
+# A server leads, or counts as started, a moment before it takes connections: without
+# hot_standby it counts as started as soon as it recovers.
 ready() { timeout 60 sh -c 'until pg_isready --quiet --host=/tmp; do sleep 0.1; done'; }
 
 # promote the server of a volume where its log ends, and write there.
