@@ -38,3 +38,12 @@ func Authenticates(t backupv1.StoreType, has func(key string) bool) bool {
 	}
 	return false
 }
+
+// CredentialKeys are the keys that are copied to a namespace from a Secret of the platform's, or from the
+// provider's environment. Such a Secret may hold more, which is not for tenants.
+var CredentialKeys = []string{
+	KeyAWSAccess, KeyAWSSecret, KeyAWSSession,
+	KeyGCS,
+	KeyAzureAccount, KeyAzure, KeyAzureSAS,
+	KeyAuthority,
+}

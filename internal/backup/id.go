@@ -22,7 +22,7 @@ func NewID(t time.Time) string {
 // ParseID returns when the backup with the id began, to the second.
 func ParseID(id string) (time.Time, error) {
 	if !validID.MatchString(id) {
-		return time.Time{}, fmt.Errorf("cannot read the id %q: it should look like 20060102T150405Z-abcdef", id)
+		return time.Time{}, fmt.Errorf("cannot read the id %q: it has the form 20060102T150405Z-abcdef", id)
 	}
 	t, err := time.Parse(IDFormat, id[:len(IDFormat)])
 	if err != nil {

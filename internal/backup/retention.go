@@ -51,7 +51,7 @@ func parseRetention(s string) (time.Duration, error) {
 	days := map[byte]int{'d': 1, 'w': 7, 'm': 30}[s[len(s)-1]]
 	n, err := strconv.Atoi(s[:len(s)-1])
 	if days == 0 || err != nil || n < 1 {
-		return 0, fmt.Errorf("cannot read the retention %q: it should look like 30d, 4w or 12m", s)
+		return 0, fmt.Errorf("cannot read the retention %q: it has the form 30d, 4w or 12m", s)
 	}
 	const day = 24 * time.Hour
 	// A Duration holds at most some 292 years. With a longer retention nothing expires.

@@ -150,9 +150,9 @@ func TestNewPolicyRefuses(t *testing.T) {
 	cases := map[string]struct {
 		reason, retention, zone, want string
 	}{
-		"Word":     {reason: "A retention is a number with a unit.", retention: "forever", want: `cannot read the retention "forever": it should look like 30d, 4w or 12m`},
-		"Unit":     {reason: "Hours are not offered.", retention: "12h", want: `cannot read the retention "12h": it should look like 30d, 4w or 12m`},
-		"Negative": {reason: "An age is positive.", retention: "-1d", want: `cannot read the retention "-1d": it should look like 30d, 4w or 12m`},
+		"Word":     {reason: "A retention is a number with a unit.", retention: "forever", want: `cannot read the retention "forever": it has the form 30d, 4w or 12m`},
+		"Unit":     {reason: "Hours are not offered.", retention: "12h", want: `cannot read the retention "12h": it has the form 30d, 4w or 12m`},
+		"Negative": {reason: "An age is positive.", retention: "-1d", want: `cannot read the retention "-1d": it has the form 30d, 4w or 12m`},
 		"Zone":     {reason: "A time zone has a known name.", zone: "Mars/Olympus", want: `cannot find the time zone "Mars/Olympus": unknown time zone Mars/Olympus`},
 	}
 	for name, tc := range cases {

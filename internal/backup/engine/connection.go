@@ -101,7 +101,7 @@ func bracketed(host string) string {
 }
 
 // errURI does not say what is wrong with the URI, because that may be its password.
-var errURI = backup.Errorf(backup.InvalidTask, "cannot read the connection: its uri is none, it should look like scheme://user:password@host:port/database")
+var errURI = backup.Errorf(backup.InvalidTask, "cannot read the connection: its uri is none, it has the form scheme://user:password@host:port/database")
 
 // ParseURI parses the URI of a server. Unlike Go's own parser it accepts several hosts, and
 // passwords that are not escaped.

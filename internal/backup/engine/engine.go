@@ -45,7 +45,7 @@ type Server interface { //nolint:interfacebloat // it is all that backups ask of
 	Swap(ctx context.Context, database string, from, to *Lock) (bool, error)
 
 	// Restore restores a dump of the database from into an empty one, which is created if it does
-	// not exist.
+	// not exist. An error is ErrUnchanged if the database is as it was.
 	Restore(ctx context.Context, from, database string, r io.Reader) error
 
 	// Count counts the rows of each table.
@@ -61,6 +61,22 @@ type Server interface { //nolint:interfacebloat // it is all that backups ask of
 
 // ErrNoDatabase means that there is no database of the name.
 var ErrNoDatabase = errors.New("there is no such database")
+
+// ErrUnchanged means that a restore failed, and that nothing of it is in the database.
+var ErrUnchanged = errors.New("the database is unchanged")
+
+// Unchanged marks the error of a restore as ErrUnchanged, without a change of its message.
+func Unchanged(err error) error {
+	if err == nil {
+		return nil
+	}
+	return unchanged{err}
+}
+
+type unchanged struct{ error }
+
+func (u unchanged) Unwrap() error        { return u.error }
+func (u unchanged) Is(target error) bool { return target == ErrUnchanged } //nolint:errorlint // this is what errors.Is asks
 
 // A ThrowAway is a server that runs only to verify a backup. It is removed with the container
 // that runs it.

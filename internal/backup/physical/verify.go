@@ -171,9 +171,9 @@ func (j *job) amcheck(ctx context.Context, connect recovery.Connect) error {
 	// The checks also fail if the server is gone or has no memory, or if it ends them.
 	lost := engine.Contains(string(out), "server closed the connection", "connection to server", "out of memory", "No space left on device", "canceling statement")
 	if lost || !errors.As(err, &exit) || exit.ExitCode() != damaged {
-		return fail(backup.ToolFailed, fmt.Errorf("cannot check tables and indexes: pg_amcheck says: %s", text.Line(string(out), 600)))
+		return fail(backup.ToolFailed, fmt.Errorf("cannot check tables and indexes: pg_amcheck reports: %s", text.Line(string(out), 600)))
 	}
-	return fail(backup.BackupCorrupt, fmt.Errorf("cannot trust the restored tables and indexes: pg_amcheck says: %s", text.Line(string(out), 600)))
+	return fail(backup.BackupCorrupt, fmt.Errorf("cannot trust the restored tables and indexes: pg_amcheck reports: %s", text.Line(string(out), 600)))
 }
 
 // Classes of PostgreSQL's error codes

@@ -83,7 +83,8 @@ func isUnsealed(item store.Item, first *store.Item) bool {
 // choose returns the backup that a Task names: by its id, or the newest up to a time, or the
 // newest, good or not. If that one is damaged, an older one is not taken instead, which is for
 // the user to decide. But backups that were not written with the key, or cannot be read with it,
-// are skipped unless the id names them. Times are compared by the second, so that a time copied
+// are skipped unless the id names them. A plain one beside encrypted ones is not restored unless
+// the id names it. Times are compared by the second, so that a time copied
 // from a status matches its own backup.
 func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 	items := slices.Clone(l.Items)
@@ -103,6 +104,8 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 		case accepted(item, t):
 		case item.Err != nil:
 			return store.Item{}, item.Err
+		case t.ID == "" && t.Action == backup.Restore && item.Manifest.Recipient == "":
+			return item, plainBeside(l, item)
 		}
 		return item, nil
 	}
@@ -115,6 +118,16 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of %s or before", t.Time.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
 	return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup")
+}
+
+// plainBeside returns an error if there are encrypted backups beside a plain one. A client that may
+// write to the store, and has no key, could have added the plain one.
+func plainBeside(l *store.Listing, plain store.Item) error {
+	i := slices.IndexFunc(l.Items, func(i store.Item) bool { return i.Manifest != nil && i.Manifest.Recipient != "" })
+	if i < 0 {
+		return nil
+	}
+	return backup.Errorf(backup.KeyMissing, "backup %s is plain, and others beside it, such as %s, are encrypted: name their key in encryption, or name the plain backup in id", plain.ID, l.Items[i].ID)
 }
 
 // accepted reports whether a backup is restored although it is not authentic: a person has named it,

@@ -68,6 +68,8 @@ func TestChoose(t *testing.T) {
 		i.Manifest.Recipient, i.Manifest.Seal = recipient, seal
 		return i
 	}
+	sealed := made(noon.Add(700*time.Millisecond), nil)
+	sealed.Manifest.Recipient = "age1"
 	accept := backup.Task{Action: backup.Restore, ID: forged("", "", "").ID, AcceptUnsealed: true}
 	with := func(change func(*backup.Task)) backup.Task {
 		t := accept
@@ -91,18 +93,20 @@ func TestChoose(t *testing.T) {
 		"Broken":      {reason: "An older one is not taken in its stead.", items: []store.Item{first, made(noon.Add(2*time.Hour), broken)}, fault: backup.BackupCorrupt},
 		"Unsealed":    {reason: "One of a release before seals is not restored by its name alone.", items: []store.Item{forged("age1", "", backup.BackupNotAuthentic)}, task: with(func(t *backup.Task) { t.AcceptUnsealed = false }), fault: backup.BackupNotAuthentic},
 		"Accepted":    {reason: "It is where a person accepts it.", items: []store.Item{forged("age1", "", backup.BackupNotAuthentic)}, task: accept, want: accept.ID},
-		"Unnamed":     {reason: "But only by its name.", items: []store.Item{first, forged("age1", "", backup.BackupNotAuthentic)}, task: with(func(t *backup.Task) { t.ID = "" }), want: first.ID},
+		"Unnamed":     {reason: "But only by its name.", items: []store.Item{sealed, forged("age1", "", backup.BackupNotAuthentic)}, task: with(func(t *backup.Task) { t.ID = "" }), want: sealed.ID},
 		"Verified":    {reason: "To verify it would say that it is good.", items: []store.Item{forged("age1", "", backup.BackupNotAuthentic)}, task: with(func(t *backup.Task) { t.Action = backup.Verify }), fault: backup.BackupNotAuthentic},
 		"Changed":     {reason: "One with a seal was changed since.", items: []store.Item{forged("age1", "00", backup.BackupNotAuthentic)}, task: accept, fault: backup.BackupNotAuthentic},
 		"Plain":       {reason: "A plain one needs no key.", items: []store.Item{forged("", "", backup.BackupNotAuthentic)}, task: accept, fault: backup.BackupNotAuthentic},
 		"Damaged":     {reason: "What is damaged cannot be accepted.", items: []store.Item{forged("age1", "", backup.BackupCorrupt)}, task: accept, fault: backup.BackupCorrupt},
 		"Foreign":     {reason: "Nor can what no key reads.", items: []store.Item{forged("age1", "", backup.KeyMissing)}, task: accept, fault: backup.KeyMissing},
+		"PlainBeside": {reason: "Without the key of the others a plain one may be forged.", items: []store.Item{forged("age1", "00", backup.KeyMissing), first}, task: backup.Task{Action: backup.Restore}, fault: backup.KeyMissing},
+		"PlainNamed":  {reason: "It is restored by its name.", items: []store.Item{forged("age1", "00", backup.KeyMissing), second}, task: backup.Task{Action: backup.Restore, ID: second.ID}, want: second.ID},
 		"BrokenLater": {reason: "What is broken and not asked for is in nobody's way.", items: []store.Item{first, made(noon.Add(2*time.Hour), broken)}, task: backup.Task{Time: new(noon.Add(time.Hour))}, want: first.ID},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := choose(&store.Listing{Items: tc.items}, tc.task)
-			if got.ID != tc.want || (tc.fault != "") != (err != nil) || err != nil && backup.ReasonOf(err) != tc.fault {
+			if err == nil && got.ID != tc.want || (tc.fault != "") != (err != nil) || err != nil && backup.ReasonOf(err) != tc.fault {
 				t.Errorf("%s\nwant %q %s, got %q %v", tc.reason, tc.want, tc.fault, got.ID, err)
 			}
 		})

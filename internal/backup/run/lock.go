@@ -49,9 +49,10 @@ type held struct {
 	// resumes means that before was of a pod of this Restore that had begun to write.
 	resumes bool
 
-	// cleared means that the database holds only what this pod writes. stays means that it could
-	// not be cleared again after a failure, so that the lock is not released.
-	cleared, stays bool
+	// cleared means that the database was emptied, or was empty, before this pod wrote. partial
+	// means that it holds a part of a backup, which is dropped again. stays means that it could not
+	// be dropped, so that the lock is not released.
+	cleared, partial, stays bool
 }
 
 // lock locks databases. All restores lock them in the same order.

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -225,6 +226,46 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		same(t, "theirs", before)
 	})
 
+	t.Run("Application", func(t *testing.T) {
+		// An application, which knows nothing of locks, writes while a backup is restored.
+		moments := map[string]string{"early": "reading the backup of database", "late": "restoring database"}
+		want := half(t, "alone")
+		for database, moment := range moments {
+			if database == "late" && s.engine == backupv1.MongoDB {
+				continue // documents of both are in one collection then
+			}
+			f.t = t
+			createDatabase(t, s, database)
+			p := f.beside(s, database)
+			p.Log = onLine{p.log, moment, func() { s.data(t, database, "load", "--rows=10", "--bulk=1") }}
+			p.fail(backup.Restore, backup.TargetNotEmpty, by("first"))
+			same(t, database, want)
+			unlocked(t, server, database)
+		}
+	})
+
+	t.Run("Atomic", func(t *testing.T) {
+		if s.engine != backupv1.PostgreSQL {
+			t.Skip("only PostgreSQL creates tables in a transaction")
+		}
+		f.t = t
+		createDatabase(t, s, "plain")
+		s.data(t, "plain", "exec", "CREATE TABLE a (n int); INSERT INTO a VALUES (1); CREATE TABLE b (n int)")
+		p := f.beside(s, "plain")
+		p.task.Name = "plain"
+		p.succeed(backup.Backup)
+		createDatabase(t, s, "plain_copy")
+		p.from(s, "plain_copy")
+		p.Log = onLine{p.log, "restoring database", func() { s.data(t, "plain_copy", "exec", "CREATE TABLE b (n int); INSERT INTO b VALUES (2)") }}
+		p.fail(backup.Restore, backup.TargetNotEmpty, by("first"))
+		got, err := server.Count(t.Context(), "plain_copy")
+		must(t, err)
+		if diff := cmp.Diff(map[string]int64{`public.b`: 1}, got); diff != "" {
+			t.Errorf("something else is left than what another client wrote: -want, +got:\n%s", diff)
+		}
+		unlocked(t, server, "plain_copy")
+	})
+
 	t.Run("Lost", func(t *testing.T) {
 		f.t = t
 		createDatabase(t, s, "lost")
@@ -232,7 +273,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		h, err := holder.lock(t.Context(), []string{"lost"})
 		must(t, err)
 		must(t, h.begin())
-		h.of("lost").cleared = true
+		h.of("lost").cleared, h.of("lost").partial = true, true
 		s.data(t, "lost", "load", "--rows=10", "--bulk=1")
 		soon(t, "the loss", func() bool {
 			have, err := server.Locked(t.Context(), "lost")
@@ -280,6 +321,21 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		same(t, "killed", want)
 		unlocked(t, server, "killed")
 	})
+}
+
+// onLine does something when a line with a text is logged.
+type onLine struct {
+	io.Writer
+
+	text string
+	do   func()
+}
+
+func (l onLine) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), l.text) {
+		l.do()
+	}
+	return l.Writer.Write(p)
 }
 
 // podVariable holds the Program and the task of a pod that is to be killed, as JSON.

@@ -52,8 +52,7 @@ func (j *job) restore(ctx context.Context) error {
 
 // write writes a backup into databases that are locked.
 func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[string]string) (int64, error) {
-	full, err := j.held(h, dumps, to)
-	if err != nil {
+	if _, err := j.held(h, dumps, to); err != nil {
 		return 0, err
 	}
 	for _, d := range dumps {
@@ -61,6 +60,11 @@ func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[str
 		if err := stream.Check(h.ctx, j.store, m.ID, d.Objects); err != nil {
 			return 0, err
 		}
+	}
+	// To read a backup takes long: an application may have written meanwhile.
+	full, err := j.held(h, dumps, to)
+	if err != nil {
+		return 0, err
 	}
 	if err := h.begin(); err != nil {
 		return 0, err
@@ -74,7 +78,27 @@ func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[str
 		}
 		l.cleared = true
 	}
-	return j.restoreAll(h.ctx, j.server, m, dumps, to)
+	var rows int64
+	for _, d := range dumps {
+		database := to[d.Database]
+		n, err := j.restoreTo(h.ctx, j.server, m, d, database)
+		h.of(database).partial = leavesPart(err)
+		if backup.ReasonOf(err) == backup.TargetNotEmpty {
+			err = backup.Errorf(backup.TargetNotEmpty, "database %s was written to by another client while it was restored, and is left as it is: stop that client, and create another Restore, with overwrite: %w", database, err)
+		}
+		if err != nil {
+			return 0, err
+		}
+		rows += n
+	}
+	return rows, nil
+}
+
+// leavesPart reports whether a restore that failed has left a part of a backup, and no other client
+// has written beside it: what others wrote may be acknowledged to users, and is not dropped.
+func leavesPart(err error) bool {
+	reason := backup.ReasonOf(err)
+	return err != nil && !errors.Is(err, engine.ErrUnchanged) && reason != backup.TargetNotEmpty && reason != backup.ContentDiffers
 }
 
 // targets returns which dumps are restored, and into which databases. If there is one dump and
@@ -134,7 +158,7 @@ func (h *hold) wipe() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), cleanUpWithin)
 	defer cancel()
 	for _, l := range h.locks {
-		if !l.cleared || !h.ours(ctx, l) {
+		if !l.partial || !h.ours(ctx, l) {
 			continue
 		}
 		if err := h.job.server.Clear(ctx, l.database); err != nil {

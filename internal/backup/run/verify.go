@@ -22,7 +22,7 @@ func (j *job) verify(ctx context.Context) error {
 		// The backup no longer counts as verified.
 		if backup.ReasonOf(err) == backup.BackupCorrupt {
 			if e := j.store.Delete(ctx, item.ID+"/"+backup.VerificationObject); e != nil {
-				j.sayf("cannot take back that it was verified: %v", e)
+				j.sayf("cannot delete the record that it was verified: %v", e)
 			}
 		}
 		return err
@@ -82,7 +82,7 @@ func (j *job) tryOut(ctx context.Context, m *backup.Manifest) (int64, error) {
 		return 0, err
 	}
 	defer server.Close()
-	rows, err := j.restoreAll(ctx, server, m, m.Dumps, nil)
+	rows, err := j.restoreAll(ctx, server, m)
 	if err != nil {
 		return 0, j.culprit(ctx, m, server.Failed(err))
 	}
@@ -110,31 +110,35 @@ func (j *job) culprit(ctx context.Context, m *backup.Manifest, err error) error 
 	return err
 }
 
-// restoreAll restores dumps into their databases, or those that they are mapped to, and returns
-// how many rows they have.
-func (j *job) restoreAll(ctx context.Context, server engine.Server, m *backup.Manifest, dumps []backup.Dump, to map[string]string) (int64, error) {
+// restoreAll restores the dumps of a backup, and returns how many rows they have.
+func (j *job) restoreAll(ctx context.Context, server engine.Server, m *backup.Manifest) (int64, error) {
 	var rows int64
-	for _, d := range dumps {
-		database := d.Database
-		if name, ok := to[d.Database]; ok {
-			database = name
-		}
-		j.sayf("restoring database %s", database)
-		if err := j.restoreOne(ctx, server, m, d, database); err != nil {
-			return 0, err
-		}
-		got, err := server.Count(ctx, database)
-		if err != nil {
-			return 0, err
-		}
-		n, err := engine.Compare(database, d.Tables, got)
+	for _, d := range m.Dumps {
+		n, err := j.restoreTo(ctx, server, m, d, d.Database)
 		if err != nil {
 			return 0, err
 		}
 		rows += n
-		j.report.Databases = append(j.report.Databases, database)
 	}
 	return rows, nil
+}
+
+// restoreTo restores a dump into an empty database, and compares and returns how many rows it has.
+func (j *job) restoreTo(ctx context.Context, server engine.Server, m *backup.Manifest, d backup.Dump, database string) (int64, error) {
+	j.sayf("restoring database %s", database)
+	if err := j.restoreOne(ctx, server, m, d, database); err != nil {
+		return 0, err
+	}
+	got, err := server.Count(ctx, database)
+	if err != nil {
+		return 0, err
+	}
+	n, err := engine.Compare(database, d.Tables, got)
+	if err != nil {
+		return 0, err
+	}
+	j.report.Databases = append(j.report.Databases, database)
+	return n, nil
 }
 
 func (j *job) restoreOne(ctx context.Context, server engine.Server, m *backup.Manifest, d backup.Dump, database string) error {

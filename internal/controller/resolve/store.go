@@ -41,14 +41,6 @@ type Store struct {
 	Platforms, Generates bool
 }
 
-// credentials are the keys that are copied from a Secret or from the provider's environment.
-var credentials = []string{
-	backup.KeyAWSAccess, backup.KeyAWSSecret, backup.KeyAWSSession,
-	backup.KeyGCS,
-	backup.KeyAzureAccount, backup.KeyAzure, backup.KeyAzureSAS,
-	backup.KeyAuthority,
-}
-
 // defaultConfig is the name of the ClusterProviderConfig that is used if none is named. It need not
 // exist.
 const defaultConfig = "default"
@@ -102,7 +94,7 @@ func (r *Resolver) Store(ctx context.Context, namespace string, ref *xpv2.Provid
 	out.Destination = out.Bounds.Place(d)
 	out.Destination.SecretRef = nil
 	if err := backup.CheckDestination(out.Destination); err != nil {
-		return Store{}, problem(backupv1.ReasonProviderConfigInvalid, "cannot use what the ProviderConfig says of the store: %v", err)
+		return Store{}, problem(backupv1.ReasonProviderConfigInvalid, "cannot use the store of the ProviderConfig: %v", err)
 	}
 	if secret != nil {
 		out.Secret, out.Print, out.Authenticates = secret.Name, PrintOf(secret), authenticates(d.Type, secret.Data)
@@ -163,7 +155,7 @@ func boundsOf(ref *xpv2.ProviderConfigReference, c storeplanev1.ProviderConfigSp
 		of = storeplanev1.ClusterProviderConfigKind + " " + ref.Name
 	}
 	if c.Bucket == "" {
-		return nil, problem(backupv1.ReasonProviderConfigInvalid, "%s does not say which bucket its credentials are for: set its bucket, or name credentials of this namespace in destination.secretRef", of)
+		return nil, problem(backupv1.ReasonProviderConfigInvalid, "%s does not name the bucket that its credentials are for: set its bucket, or name credentials of this namespace in destination.secretRef", of)
 	}
 	b := &backup.Bounds{Of: of, Bucket: c.Bucket, Prefix: c.Prefix, Endpoint: c.Endpoint, Region: c.Region, Insecure: c.Insecure, Reads: []string{namespace}}
 	for _, g := range c.Grants {
@@ -286,7 +278,7 @@ func (r *Resolver) account(ctx context.Context, namespace, name string) error {
 
 func pick(get func(string) []byte) map[string][]byte {
 	out := map[string][]byte{}
-	for _, key := range credentials {
+	for _, key := range backup.CredentialKeys {
 		if v := get(key); len(v) > 0 {
 			out[key] = v
 		}

@@ -162,7 +162,7 @@ func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 func (s *Server) collections(ctx context.Context, database string, filter bson.D) ([]string, error) {
 	names, err := s.client.Database(database).ListCollectionNames(ctx, filter)
 	if err != nil {
-		return nil, failed(ctx, "cannot look into database "+database, err)
+		return nil, failed(ctx, "cannot read database "+database, err)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "system.") || name == engine.LockName })
 	slices.Sort(names)

@@ -62,6 +62,8 @@ func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[st
 	}
 	t, err := s.tool([]string{
 		"--single-transaction", "--quick", "--skip-lock-tables", "--routines", "--triggers", "--events",
+		// What an application has created meanwhile is not dropped by a restore.
+		"--skip-add-drop-table",
 		"--hex-blob", "--default-character-set=utf8mb4", "--no-tablespaces", "--max-allowed-packet=1G",
 		"--ignore-table=" + database + "." + engine.LockName, "--", database,
 	}, "mariadb-dump")
@@ -83,7 +85,7 @@ func (s *Server) defaults(ctx context.Context, database string) (string, string,
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", "", backup.Errorf(backup.SourceUnreachable, "cannot use database %s: %w, or the user may not see it", database, engine.ErrNoDatabase)
 	}
-	return charset, collation, failed(ctx, "cannot look into database "+database, err)
+	return charset, collation, failed(ctx, "cannot read database "+database, err)
 }
 
 // Holds returns one thing that a database holds, or "".
@@ -91,7 +93,7 @@ func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 	if _, _, err := s.defaults(ctx, database); err != nil {
 		return "", err
 	}
-	found, err := s.names(ctx, "cannot look into database "+database, `
+	found, err := s.names(ctx, "cannot read database "+database, `
 		(SELECT CONCAT(LOWER(table_type), ' ', table_name) FROM information_schema.tables WHERE table_schema = ? AND table_name <> '`+engine.LockName+`' LIMIT 1)
 		UNION ALL
 		(SELECT CONCAT(LOWER(routine_type), ' ', routine_name) FROM information_schema.routines WHERE routine_schema = ? LIMIT 1)

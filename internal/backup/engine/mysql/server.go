@@ -208,13 +208,16 @@ func codeReason(code uint16) backup.Reason {
 	// Too many connections, shutting down, no such database yet, or the connection was lost.
 	case 1040, 1053, 1049, 1203, 1226, 2002, 2003, 2005, 2006, 2013, 2026:
 		return backup.SourceUnreachable
+	// A table of the name exists.
+	case 1050:
+		return backup.TargetNotEmpty
 	}
 	return backup.ToolFailed
 }
 
 // wordsReason returns the reason of a tool's error output, or "".
 func wordsReason(words string) backup.Reason {
-	for _, code := range []uint16{1044, 1045, 1142, 1143, 1227, 1370, 1419, 1698, 1524, 1040, 1053, 1049, 1203, 1226, 2002, 2003, 2005, 2006, 2013, 2026} {
+	for _, code := range []uint16{1044, 1050, 1045, 1142, 1143, 1227, 1370, 1419, 1698, 1524, 1040, 1053, 1049, 1203, 1226, 2002, 2003, 2005, 2006, 2013, 2026} {
 		if engine.Contains(words, fmt.Sprintf("error: %d:", code), fmt.Sprintf("ERROR %d ", code), fmt.Sprintf("Error %d:", code), fmt.Sprintf("(%d)", code)) {
 			return codeReason(code)
 		}

@@ -50,7 +50,7 @@ func (s *Server) Holds(ctx context.Context, database string) (string, error) {
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
-		return failed(ctx, "cannot look into database "+database, err)
+		return failed(ctx, "cannot read database "+database, err)
 	})
 	if missing(err) {
 		return "", backup.Errorf(backup.SourceUnreachable, "cannot connect to database %s: %w", database, engine.ErrNoDatabase)

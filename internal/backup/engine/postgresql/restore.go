@@ -11,7 +11,19 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
 
-// Restore restores a dump into an empty database, and stops at the first error.
+// mostEntries is how many entries a dump may have to be restored in one transaction. A transaction
+// locks each relation that it creates, and a server of the default max_locks_per_transaction and
+// max_connections has 6,400 locks for all.
+const mostEntries = 3000
+
+// atomic reports whether a dump is restored in one transaction, by its entries. Large objects take a
+// lock each.
+func atomic(list string) bool {
+	return strings.Count(list, "\n") <= mostEntries && !strings.Contains(list, " BLOB")
+}
+
+// Restore restores a dump into an empty database, and stops at the first error. Other clients see
+// all of it at once, or nothing, unless it has large objects or thousands of entries.
 func (s *Server) Restore(ctx context.Context, _, database string, r io.Reader) error {
 	private, err := engine.NewPrivate()
 	if err != nil {
@@ -23,18 +35,30 @@ func (s *Server) Restore(ctx context.Context, _, database string, r io.Reader) e
 	}
 	list, r, err := s.contents(ctx, private, r)
 	if err != nil {
-		return err
+		return engine.Unchanged(err)
 	}
-	t, err := s.tool("pg_restore", database, "--use-list="+list, "--exit-on-error", "--no-owner", "--no-acl", "--no-subscriptions")
+	file, err := private.Write("list", list)
 	if err != nil {
-		return err
+		return engine.Unchanged(err)
+	}
+	args := []string{"--use-list=" + file, "--exit-on-error", "--no-owner", "--no-acl", "--no-subscriptions"}
+	if atomic(list) {
+		args = append(args, "--single-transaction")
+	}
+	t, err := s.tool("pg_restore", database, args...)
+	if err != nil {
+		return engine.Unchanged(err)
 	}
 	t.Stdin = r
-	return t.Run(ctx)
+	err = t.Run(ctx)
+	if atomic(list) {
+		return engine.Unchanged(err)
+	}
+	return err
 }
 
-// contents returns a file for pg_restore with the entries of a dump to restore, and the dump
-// again from its beginning. The table of contents comes first in a dump.
+// contents returns the entries of a dump to restore, for pg_restore, and the dump again from its
+// beginning. The table of contents comes first in a dump.
 func (s *Server) contents(ctx context.Context, private engine.Private, r io.Reader) (string, io.Reader, error) {
 	path, err := engine.Look("pg_restore")
 	if err != nil {
@@ -60,12 +84,7 @@ func (s *Server) contents(ctx context.Context, private engine.Private, r io.Read
 		_ = head.Close()
 		return "", nil, backup.Errorf(backup.ToolFailed, "cannot read a file: %w", err)
 	}
-	file, err := private.Write("list", wanted(list.String()))
-	if err != nil {
-		_ = head.Close()
-		return "", nil, err
-	}
-	return file, io.MultiReader(&closing{head}, r), nil
+	return wanted(list.String()), io.MultiReader(&closing{head}, r), nil
 }
 
 // headReason returns the reason of pg_restore's error output about a table of contents. Any other

@@ -183,6 +183,8 @@ func wordsReason(words string) backup.Reason {
 		return backup.SourceDenied
 	case engine.Contains(words, "server version mismatch", "unsupported version"):
 		return backup.InvalidTask
+	case engine.Contains(words, "already exists"):
+		return backup.TargetNotEmpty
 	case engine.Contains(words, "server closed the connection", "terminating connection", "could not connect", "connection to server", "the database system is", "could not receive data", "SSL connection has been closed", "SSL SYSCALL error", "lost synchronization"):
 		return backup.SourceUnreachable
 	}
