@@ -16,7 +16,10 @@ var available = []string{"and", "default", "eq", "indent", "index", "lower", "ne
 func functions(a *allowance) template.FuncMap {
 	one := func(of func(string) string) func(any) (string, error) {
 		return func(v any) (string, error) {
-			s := text(v)
+			s, err := text(v)
+			if err != nil {
+				return "", err
+			}
 			if err := a.spend(len(s)); err != nil {
 				return "", err
 			}
@@ -25,14 +28,25 @@ func functions(a *allowance) template.FuncMap {
 		}
 	}
 	equal := func(v any, others ...any) (bool, error) {
-		s, is := text(v), false
+		s, err := text(v)
+		if err != nil {
+			return false, err
+		}
+		is := false
 		for _, o := range others {
-			is = is || text(o) == s
+			other, err := text(o)
+			if err != nil {
+				return false, err
+			}
+			if err := a.spend(min(len(s), len(other))); err != nil {
+				return false, err
+			}
+			is = is || other == s
 		}
 		if len(others) == 0 {
 			return false, errors.New("there is nothing to compare with")
 		}
-		return is, a.spend(len(s) * len(others))
+		return is, nil
 	}
 	return template.FuncMap{
 		"lower": one(strings.ToLower),
@@ -45,17 +59,27 @@ func functions(a *allowance) template.FuncMap {
 			return !is, err
 		},
 		"index": func(values map[string]string, key any) (string, error) {
-			k := text(key)
+			k, err := text(key)
+			if err != nil {
+				return "", err
+			}
 			return values[k], a.spend(len(k))
 		},
 		"default": func(instead string, v any) (string, error) {
-			if s := text(v); v != nil && s != "" {
-				return s, a.spend(len(s))
+			if v == nil {
+				return instead, nil
+			}
+			s, err := text(v)
+			if err != nil || s != "" {
+				return s, errors.Join(err, a.spend(len(s)))
 			}
 			return instead, nil
 		},
 		"indent": func(by int, v any) (string, error) {
-			s := text(v)
+			s, err := text(v)
+			if err != nil {
+				return "", err
+			}
 			if by < 0 || by > widest {
 				return "", fmt.Errorf("indent is by 0 to %d", widest)
 			}
@@ -71,10 +95,16 @@ func functions(a *allowance) template.FuncMap {
 // widest is the largest number of spaces by which indent indents.
 const widest = 100
 
-// text returns a value as text.
-func text(v any) string {
-	if s, ok := v.(string); ok {
-		return s
+// text returns a text, a number or a truth value as text. Anything else, such as all values at once,
+// may be large, so that its text would cost more than the template that asks for it.
+func text(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	case bool, int, float64, complex128:
+		return fmt.Sprint(v), nil
 	}
-	return fmt.Sprint(v)
+	return "", errors.New("a function takes a text, a number or a truth value, such as .Values.key")
 }

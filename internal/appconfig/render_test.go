@@ -1,6 +1,7 @@
 package appconfig
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,28 @@ func hostile() map[string]*configv1.AppConfigParameters {
 		"Parens":  {Application: "a", Config: map[string]string{"A": "{{" + strings.Repeat("(", longestTemplate-4) + "}}"}},
 		"All":     of("{{ $x := .Values }}{{ $y := $x }}{{ not $x }}"),
 		"Print":   of("{{ .Values }}"),
+		"Dots":    {Application: "a", Config: map[string]string{"A": `{{ eq ""` + strings.Repeat(" .", 32000) + " }}"}, Values: many()},
+	}
+}
+
+// many returns values of 900 KiB in a thousand keys.
+func many() map[string]string {
+	out := map[string]string{}
+	for i := range 1000 {
+		out[fmt.Sprintf("key-%d", i)] = strings.Repeat("x", 900)
+	}
+	return out
+}
+
+// TestHostile: no template makes a function read all values at once, however often it asks.
+func TestHostile(t *testing.T) {
+	start := time.Now()
+	_, problem := Render(hostile()["Dots"], "n", nil)
+	if problem == nil || !strings.Contains(problem.Message, "a function takes a text, a number or a truth value") {
+		t.Errorf("want a refusal, got %+v", problem)
+	}
+	if took := time.Since(start); took > renderTimeout {
+		t.Errorf("it took %s", took)
 	}
 }
 
