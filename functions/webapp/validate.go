@@ -46,6 +46,39 @@ func validate(s *appsv1.WebAppSpec, p *profile.Profile) error {
 	return CheckWorkload(&s.Workload, s.Environment)
 }
 
+// mostEnv is the largest size of the environment variables of a pod, in bytes: the API server stores
+// objects of 1.5 MiB at most.
+const mostEnv = 1 << 20
+
+// validateEnv returns an error if the environment variables of a pod's containers are too large.
+func validateEnv(w *appsv1.Workload) error {
+	own := sizeOf(w.Env)
+	total := own
+	add := func(image appsv1.Image, env []corev1.EnvVar) {
+		if total += sizeOf(env); image == "" {
+			total += own
+		}
+	}
+	for i := range w.InitContainers {
+		add(w.InitContainers[i].Image, w.InitContainers[i].Env)
+	}
+	for i := range w.Sidecars {
+		add(w.Sidecars[i].Image, w.Sidecars[i].Env)
+	}
+	if total <= mostEnv {
+		return nil
+	}
+	return compose.Invalidf("env: with what initContainers and sidecars repeat, the variables of a pod have %d KiB, and may have %d: put large values into a ConfigMap, and mount it by volumes", total>>10, mostEnv>>10)
+}
+
+func sizeOf(env []corev1.EnvVar) int {
+	total := 0
+	for _, e := range env {
+		total += len(e.Name) + len(e.Value)
+	}
+	return total
+}
+
 // CheckWorkload returns an error for a workload that cannot run as one pod in an environment.
 func CheckWorkload(w *appsv1.Workload, env appsv1.Environment) error {
 	if w.PodSecurity == appsv1.PodSecurityBaseline && env == appsv1.Production {
@@ -55,6 +88,9 @@ func CheckWorkload(w *appsv1.Workload, env appsv1.Environment) error {
 		return err
 	}
 	if err := validatePullSecrets(w.ImagePullSecrets); err != nil {
+		return err
+	}
+	if err := validateEnv(w); err != nil {
 		return err
 	}
 	return validateContainers(w)

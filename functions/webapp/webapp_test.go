@@ -2,6 +2,7 @@ package webapp_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -460,6 +461,38 @@ func TestEnforcesCaps(t *testing.T) {
 	}
 	if got := functionstest.Refused(t, functionstest.WebApp("{image: x, environment: staging, replicas: 11}")); got != "" {
 		t.Errorf("More than 10 are fine in staging: got %q", got)
+	}
+}
+
+// TestRefusesLarge: a claim does not make the function compose many times its own size.
+func TestRefusesLarge(t *testing.T) {
+	value := func(size int) string { return strings.Repeat("x", size) }
+	repeated := func(n int, each string) string {
+		var out []string
+		for i := range n {
+			out = append(out, strings.ReplaceAll(each, "N", strconv.Itoa(i)))
+		}
+		return "[" + strings.Join(out, ", ") + "]"
+	}
+	workers := repeated(10, "{name: wN, command: [work]}")
+	cases := map[string]struct{ reason, spec, want string }{
+		"Copies": {
+			reason: "Each container of the application's image repeats its variables.",
+			spec:   "{image: x, env: [{name: A, value: " + value(600<<10) + "}], initContainers: " + repeated(5, "{name: iN, command: [a]}") + "}",
+			want:   "env: with what initContainers and sidecars repeat, the variables of a pod have 3600 KiB, and may have 1024: put large values into a ConfigMap, and mount it by volumes",
+		},
+		"Workers": {
+			reason: "So does each workload.", spec: "{image: x, env: [{name: A, value: " + value(600<<10) + "}], workers: " + workers + "}",
+			want: "the claim composes more than 3 MiB of objects: put large values into a ConfigMap or a Secret of your own, and name it in the claim",
+		},
+		"Fits": {reason: "What is of use fits.", spec: "{image: x, env: [{name: A, value: " + value(100<<10) + "}], workers: " + workers + "}"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := functionstest.Refused(t, functionstest.WebApp(tc.spec)); got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
 	}
 }
 

@@ -40,7 +40,7 @@ func PartReady(typ string, o Outcome, part string) Condition {
 // used: the claim continues with its previous ones.
 func accepted(settingsProblem error) Condition {
 	if settingsProblem != nil {
-		return Condition{Type: appsv1.TypeAccepted, Reason: appsv1.ReasonSettingsInvalid, Message: settingsProblem.Error() + ". The claim goes on with the settings that it had"}
+		return Condition{Type: appsv1.TypeAccepted, Reason: appsv1.ReasonSettingsInvalid, Message: settingsProblem.Error() + ". The claim keeps the settings that it had"}
 	}
 	return Condition{Type: appsv1.TypeAccepted, True: true, Reason: appsv1.ReasonAccepted}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/internal/health"
@@ -42,6 +43,9 @@ type Decision struct {
 
 	// refused is what the API server has refused of the claim.
 	refused refusal
+
+	// size is the size of all objects that were encoded, in bytes.
+	size int
 
 	// leaving names the components that wait until an existing object of their name is deleted.
 	leaving map[string]bool
@@ -273,12 +277,19 @@ func (d *Decision) waitsFor(names []string) []string {
 	return out
 }
 
+// mostComposed is the largest size of all objects of a claim, in bytes. Crossplane's gRPC client takes
+// answers of 4 MiB at most, and the memory of the function is that of all claims.
+const mostComposed = 3 << 20
+
 // encode returns the object to apply for a component. Where changes of the release wait, the pods
 // of an observed object stay as they are, and held is true.
 func (d *Decision) encode(c *Component, observed *structpb.Struct) (s *structpb.Struct, held bool, err error) {
 	s, err = structs.EncodeObject(c.Object)
 	if err != nil {
 		return nil, false, fmt.Errorf("cannot compose component %s: %w", c.Name, err)
+	}
+	if d.size += proto.Size(s); d.size > mostComposed {
+		return nil, false, Invalidf("the claim composes more than %d MiB of objects: put large values into a ConfigMap or a Secret of your own, and name it in the claim", mostComposed>>20)
 	}
 	held, pods := d.hold(s, observed)
 	mark(c, s)

@@ -40,7 +40,7 @@ func TestRespondSettings(t *testing.T) {
 		return p, nil
 	}
 	const gone = "EnvironmentConfig storeplane, with whose settings this claim was composed, does not exist: create it again. Without data it means the defaults, and may be deleted"
-	const goesOn = ". The claim goes on with the settings that it had"
+	const goesOn = ". The claim keeps the settings that it had"
 	type want struct {
 		registry   string
 		remembered string
