@@ -109,8 +109,14 @@ func ToHosts(namespace string, port int32, hosts ...string) []networkingv1.Netwo
 	slices.Sort(to)
 	slices.Sort(namespaces)
 	var out []networkingv1.NetworkPolicyEgressRule
-	if len(to) > 0 {
-		out = append(out, networkingv1.NetworkPolicyEgressRule{Ports: ports(corev1.ProtocolTCP, slices.Compact(to)...)})
+	isMetadata := func(port int32) bool { return slices.Contains(metadataPorts, port) }
+	if others := slices.DeleteFunc(slices.Compact(slices.Clone(to)), isMetadata); len(others) > 0 {
+		out = append(out, networkingv1.NetworkPolicyEgressRule{Ports: ports(corev1.ProtocolTCP, others...)})
+	}
+	for _, p := range slices.Compact(to) {
+		if isMetadata(p) {
+			out = append(out, networkingv1.NetworkPolicyEgressRule{To: notMetadata(), Ports: ports(corev1.ProtocolTCP, p)})
+		}
 	}
 	for _, ns := range slices.Compact(namespaces) {
 		peer := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}}
@@ -120,6 +126,15 @@ func ToHosts(namespace string, port int32, hosts ...string) []networkingv1.Netwo
 		out = append(out, networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{peer}})
 	}
 	return out
+}
+
+// notMetadata are all addresses but those of metadata services: a host at one of their ports does not
+// open them.
+func notMetadata() []networkingv1.NetworkPolicyPeer {
+	return []networkingv1.NetworkPolicyPeer{
+		{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: []string{"169.254.0.0/16"}}},
+		{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: []string{"fd00:ec2::/32"}}},
+	}
 }
 
 // splitHost splits a host into its name and its port, which defaults to port.

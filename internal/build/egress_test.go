@@ -17,7 +17,7 @@ func written(rules []networkingv1.NetworkPolicyEgressRule) string {
 		for _, p := range r.To {
 			switch {
 			case p.IPBlock != nil:
-				to = append(to, p.IPBlock.CIDR)
+				to = append(to, strings.Join(append([]string{p.IPBlock.CIDR}, p.IPBlock.Except...), "-"))
 			case p.NamespaceSelector != nil:
 				to = append(to, "namespace "+p.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"])
 			default:
@@ -41,7 +41,7 @@ func TestToHosts(t *testing.T) {
 		"External":  {reason: "A name outside is its port.", hosts: []string{"db.eu.example.com:6432"}, want: ":6432"},
 		"Default":   {reason: "A host without a port has the engine's.", hosts: []string{"db.eu.example.com"}, want: ":5432"},
 		"Addresses": {reason: "An address is no Service.", hosts: []string{"10.0.0.7:5433", "[fd00::7]:5434", "fd00::8"}, want: ":5432,5433,5434"},
-		"Service":   {reason: "A Service leads to pods of its namespace, at a port of their own.", hosts: []string{"db.data.svc:80"}, want: ":80; namespace data:"},
+		"Service":   {reason: "A Service leads to pods of its namespace, at a port of their own.", hosts: []string{"db.data.svc:5433"}, want: ":5433; namespace data:"},
 		"Domain":    {reason: "The cluster's domain may follow.", hosts: []string{"db.data.svc.corp.example."}, want: ":5432; namespace data:"},
 		"Headless":  {reason: "The name of a pod may come first.", hosts: []string{"db-0.db.data.svc.cluster.local"}, want: ":5432; namespace data:"},
 		"Short":     {reason: "A name of one word is of the same namespace, one of two may be of another.", hosts: []string{"db", "db.data"}, want: ":5432; namespace data:; pods:"},
@@ -49,6 +49,7 @@ func TestToHosts(t *testing.T) {
 		"Twice":     {reason: "What is the same is said once.", hosts: []string{"a.data.svc:27017", "b.data.svc:27017"}, want: ":27017; namespace data:"},
 		"Nonsense":  {reason: "A port that is none is the engine's.", hosts: []string{"db.eu.example.com:x", "db.eu.example.com:70000"}, want: ":5432"},
 		"No label":  {reason: "What can be no namespace is none.", hosts: []string{"db.-x", "db.data\n", "db." + strings.Repeat("x", 64)}, want: ":5432"},
+		"Metadata":  {reason: "A port of metadata services opens the others' alone.", hosts: []string{"db.eu.example.com:80", "db.eu.example.com:81"}, want: ":81; 0.0.0.0/0-169.254.0.0/16 ::/0-fd00:ec2::/32:80"},
 		"None":      {reason: "No host opens nothing.", want: ""},
 	}
 	for name, tc := range cases {
@@ -71,7 +72,7 @@ func TestToStore(t *testing.T) {
 		"Identity": {reason: "Without a Secret the cloud is asked for an identity.", want: ":443; " + metadata},
 		"Endpoint": {reason: "An endpoint is its host, and nothing else.", endpoint: "https://minio.example.com:9000", authenticates: true, want: ":9000"},
 		"Inside":   {reason: "One in the cluster leads to pods.", endpoint: "https://minio.store.svc", authenticates: true, want: ":443; namespace store:"},
-		"Plain":    {reason: "One without TLS has another port.", endpoint: "http://10.0.0.7", authenticates: true, want: ":80"},
+		"Plain":    {reason: "One without TLS has another port.", endpoint: "http://10.0.0.7", authenticates: true, want: "0.0.0.0/0-169.254.0.0/16 ::/0-fd00:ec2::/32:80"},
 		"Both":     {reason: "An identity may be asked for at an endpoint, too.", endpoint: "https://10.0.0.7:9000", want: ":443; " + metadata + "; :9000"},
 		"No URL":   {reason: "What is no URL opens nothing.", endpoint: "minio:9000", authenticates: true, want: ""},
 	}

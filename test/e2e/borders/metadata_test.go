@@ -73,18 +73,20 @@ func reachesMetadata(ctx context.Context, n notes) (err error) {
 			return err
 		}
 	}
-	store := func(secret string) string {
-		return "destination: {type: s3, bucket: b, endpoint: 'https://store.example.com:9000', secretRef: {name: " + secret + "}}"
+	store := func(secret, endpoint string) string {
+		return "destination: {type: s3, bucket: b, endpoint: " + endpoint + ", secretRef: {name: " + secret + "}}"
 	}
-	backup := func(name, secret string) string {
+	const secure, plain = "'https://store.example.com:9000'", "'http://store.example.com', insecure: true"
+	backup := func(name, secret, endpoint string) string {
 		return `{apiVersion: backup.example.com/v1, kind: Backup, metadata: {name: ` + name + `, namespace: '${NAMESPACE}'}, spec: {forProvider: {
-			source: {type: postgresql, connection: {databaseClusterRef: {name: own}}}, ` + store(secret) + `}}}`
+			source: {type: postgresql, connection: {databaseClusterRef: {name: own}}}, ` + store(secret, endpoint) + `}}}`
 	}
 	objects := []struct{ kind, name, text, policy string }{
-		{"Backup", "sealed", backup("sealed", "with-credentials"), "sealed-dump"},
-		{"Backup", "known", backup("known", "without-credentials"), "known-dump"},
+		{"Backup", "sealed", backup("sealed", "with-credentials", secure), "sealed-dump"},
+		{"Backup", "plain", backup("plain", "with-credentials", plain), "plain-dump"},
+		{"Backup", "known", backup("known", "without-credentials", secure), "known-dump"},
 		{"Restore", "sealed", `{apiVersion: backup.example.com/v1, kind: Restore, metadata: {name: sealed, namespace: '${NAMESPACE}'}, spec: {forProvider: {
-			source: {location: {name: sealed, ` + store("with-credentials") + `}}, target: {type: postgresql, connection: {databaseClusterRef: {name: own}}}}}}`, "sealed-restore"},
+			source: {location: {name: sealed, ` + store("with-credentials", secure) + `}}, target: {type: postgresql, connection: {databaseClusterRef: {name: own}}}}}}`, "sealed-restore"},
 	}
 	for _, o := range objects {
 		if err := create(ctx, ground.tenant, o.text); err != nil {
@@ -122,6 +124,7 @@ func reachesMetadata(ctx context.Context, n notes) (err error) {
 	}{
 		{"a Backup's pod without credentials", harness.Patch{"backup.example.com/backup": "known", "backup.example.com/action": "backup"}, true},
 		{"a Backup's pod", harness.Patch{"backup.example.com/backup": "sealed", "backup.example.com/action": "backup"}, false},
+		{"a Backup's pod with a store at the metadata service's port", harness.Patch{"backup.example.com/backup": "plain", "backup.example.com/action": "backup"}, false},
 		{"a Restore's pod", harness.Patch{"backup.example.com/restore": "sealed", "backup.example.com/action": "restore"}, false},
 	} {
 		// Each case begins with an open network, or what the case before could not reach would
