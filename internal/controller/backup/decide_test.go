@@ -759,8 +759,12 @@ func TestPhysicalLost(t *testing.T) {
 		t.Error("before a gap there is something to restore: got no first time")
 	}
 	s.Lost, s.Gaps = true, []instance.Gap{{}}
-	if o := decide(t, s).Observation; o.FirstRecoverableTime != nil || o.LastRecoverableTime != nil {
+	d := decide(t, s)
+	if o := d.Observation; o.FirstRecoverableTime != nil || o.LastRecoverableTime != nil {
 		t.Errorf("want no time to restore to, got %s to %s", o.FirstRecoverableTime, o.LastRecoverableTime)
+	}
+	if got := outcomeOf(d).Ready; got != "False NoBackup: The repository has lost all backups, and holds no new one yet" {
+		t.Errorf("the Backup is ready: %s", got)
 	}
 }
 

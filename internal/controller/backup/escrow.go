@@ -357,9 +357,9 @@ func (v *view) escrowDiffers(name string) string {
 	case e.key == nil:
 		return "Secret " + name + " holds a key, and the backups are plain now: those of before need it. Name another destination with that key in backup.encryption, or " + otherwise
 	case len(e.kept.Data[backup.EscrowKey]) == 0 && e.own != nil:
-		return "Secret " + name + " says that the backups are plain, and they are written with a key now: those of before cannot be read with it. Move the key to a Secret of another name and name that in spec.forProvider.encryption, or " + otherwise
+		return "Secret " + name + " marks the backups as plain, and they are encrypted with a key now: those of before cannot be read with it. Move the key to a Secret of another name and name that in spec.forProvider.encryption, or " + otherwise
 	case len(e.kept.Data[backup.EscrowKey]) == 0:
-		return "Secret " + name + " says that the backups are plain, and they are written with a key now: those of before cannot be read with it. Name another destination, or " + otherwise
+		return "Secret " + name + " marks the backups as plain, and they are encrypted with a key now: those of before cannot be read with it. Name another destination, or " + otherwise
 	default:
 		return "Secret " + name + " holds another key than the backups are written with now: those of before need it. Put its key back into Secret " + v.encryption().SecretRef.Name + ", or " + otherwise
 	}

@@ -46,7 +46,7 @@ func TestDecideEscrow(t *testing.T) {
 		"Nowhere":  {reason: "There is no place for it.", escrow: &escrow{key: []byte("k1")}, want: "EscrowNotFound: Namespace storeplane-escrow, which keeps a copy of each database's key, does not exist: create it"},
 		"Another":  {reason: "Backups of before need the key that is kept.", escrow: &escrow{key: []byte("k2"), kept: copied("k1")}, want: differs + "holds another key than the backups are written with now: those of before need it. Put its key back into Secret orders-backup-key" + unless},
 		"Lost":     {reason: "Also those of a database that is plain now.", escrow: &escrow{kept: copied("k1")}, want: differs + "holds a key, and the backups are plain now: those of before need it. Name another destination with that key in backup.encryption" + unless},
-		"Late":     {reason: "What is plain is not read with a key.", escrow: &escrow{key: []byte("k1"), kept: copied("")}, want: differs + "says that the backups are plain, and they are written with a key now: those of before cannot be read with it. Name another destination" + unless},
+		"Late":     {reason: "What is plain is not read with a key.", escrow: &escrow{key: []byte("k1"), kept: copied("")}, want: differs + "marks the backups as plain, and they are encrypted with a key now: those of before cannot be read with it. Name another destination" + unless},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestDecideOwnKey(t *testing.T) {
 		"Late": {
 			reason: "Plain ones of before are not read with a key.", state: state(made, own(escrow{key: key, kept: kept(nil)}), checked(t)),
 			want: want{
-				Escrowed: "False EscrowDiffers: Secret storeplane-escrow/shop.orders.backup says that the backups are plain, and they are written with a key now: those of before cannot be read with it. Move the key to a Secret of another name and name that in spec.forProvider.encryption, or" + unless,
+				Escrowed: "False EscrowDiffers: Secret storeplane-escrow/shop.orders.backup marks the backups as plain, and they are encrypted with a key now: those of before cannot be read with it. Move the key to a Secret of another name and name that in spec.forProvider.encryption, or" + unless,
 				Do:       []string{cron, verify}, Mounts: "orders-dump-key",
 			},
 		},

@@ -43,6 +43,7 @@ var readyChecks = []func(*view) *refusal{
 	(*view).unreachable,
 	(*view).unchecked,
 	(*view).stuck,
+	(*view).lost,
 	(*view).none,
 	(*view).old,
 }
@@ -107,6 +108,14 @@ func (v *view) stuck() *refusal {
 		return &refusal{reason: backupv1.ReasonPodNotStarted, message: "Job " + r.Job + ": the pod " + r.PodFailure}
 	}
 	return nil
+}
+
+// lost refuses if the repository has lost all backups that it held, and has no new one yet.
+func (v *view) lost() *refusal {
+	if !v.Lost {
+		return nil
+	}
+	return &refusal{reason: backupv1.ReasonNoBackup, message: "The repository has lost all backups, and holds no new one yet"}
 }
 
 // none refuses if there is no backup though there should be one.

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -35,6 +36,9 @@ func mergeReports(known backupv1.BackupObservation, runs []workload.Run, method 
 				newest(&o, e)
 			}
 		case backup.Verify:
+			if before(r.Finished, o.CatalogTime) && !lists(&o, e.ID, method) {
+				continue // the backup is gone, or counts no longer
+			}
 			if when := verifiedAt(r); after(when, o.LastVerifiedTime) {
 				o.LastVerifiedTime, o.LastVerified = at(when), e.ID
 			}
@@ -89,11 +93,19 @@ func catalog(o *backupv1.BackupObservation, c *backup.Catalog, method backupv1.M
 	switch {
 	case c.Verified != nil && c.Verified.Verified != nil:
 		o.LastVerifiedTime, o.LastVerified = atPointer(c.Verified.Verified), c.Verified.ID
-	case method != backupv1.Physical:
-		// What is recorded beside a backup is authoritative. A pgBackRest repository has no place
-		// for it.
+	case !lists(o, o.LastVerified, method):
 		o.LastVerifiedTime, o.LastVerified = nil, ""
 	}
+}
+
+// lists reports whether the store may hold a backup that was verified, although no backup in the
+// store is marked so. What is recorded beside a logical backup is authoritative. Repositories of
+// older releases have no marks.
+func lists(o *backupv1.BackupObservation, id string, method backupv1.Method) bool {
+	if method != backupv1.Physical {
+		return false
+	}
+	return int(o.Count) > len(o.Backups) || slices.ContainsFunc(o.Backups, func(e backupv1.BackupEntry) bool { return e.ID == id })
 }
 
 // count converts a number of backups to the type that the status has.

@@ -138,4 +138,9 @@ func TestAbsorbPhysical(t *testing.T) {
 	if diff := cmp.Diff("20260301T020000Z", got.LastVerified); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
+	// The repository was lost, and has another backup now.
+	runs = append(runs, listing(scheduled(hours(50), hours(50.1)), entry(hours(50))))
+	if got := mergeReports(got, runs, backupv1.Physical); got.LastVerifiedTime != nil || got.LastVerified != "" {
+		t.Errorf("a backup that is gone counts as verified: %s at %s", got.LastVerified, got.LastVerifiedTime)
+	}
 }
