@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -41,6 +42,9 @@ func (d *database) hasRestorer(ctx context.Context) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, server); err != nil {
 		return fmt.Errorf("cannot read pod %s: %w", u.GetName(), err)
 	}
+	if _, err := cluster.Kube.NetworkingV1().NetworkPolicies(d.namespace).Create(ctx, admitsRestorer(d.namespace), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("cannot create NetworkPolicy %s: %w", restorerPod, err)
+	}
 	if _, err := cluster.Kube.CoreV1().Pods(d.namespace).Create(ctx, restorer(server), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("cannot create pod %s: %w", restorerPod, err)
 	}
@@ -50,9 +54,22 @@ func (d *database) hasRestorer(ctx context.Context) error {
 	})
 }
 
+// admitsRestorer returns a NetworkPolicy that lets the restorer reach the repository, which the
+// claim's own policies open to its servers alone.
+func admitsRestorer(namespace string) *networkingv1.NetworkPolicy {
+	from := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: restorerLabels()}}
+	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: restorerPod, Namespace: namespace}, Spec: networkingv1.NetworkPolicySpec{
+		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/component": "repository"}},
+		Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{from}}},
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+	}}
+}
+
+func restorerLabels() map[string]string { return map[string]string{"e2e": restorerPod} }
+
 // restorer returns a pod like that of a server, without its data, its probes and its programs.
 func restorer(server *corev1.Pod) *corev1.Pod {
-	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: restorerPod, Namespace: server.Namespace}}
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: restorerPod, Namespace: server.Namespace, Labels: restorerLabels()}}
 	out.Spec.AutomountServiceAccountToken = new(false)
 	out.Spec.TerminationGracePeriodSeconds = new(int64(0))
 	out.Spec.SecurityContext = server.Spec.SecurityContext

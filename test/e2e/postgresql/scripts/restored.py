@@ -30,7 +30,10 @@ def run(*command):
 
 def newest():
     stanzas = json.loads(run("pgbackrest", "--config=" + CONFIG, "info", "--output=json"))
-    return max((s for s in stanzas if s.get("backup")), key=lambda s: s["backup"][-1]["timestamp"]["stop"])["name"]
+    backed_up = [s for s in stanzas if s.get("backup")]
+    if not backed_up:
+        sys.exit("the repository has no backup: %s" % [s.get("status") for s in stanzas])
+    return max(backed_up, key=lambda s: s["backup"][-1]["timestamp"]["stop"])["name"]
 
 
 def settings():
