@@ -82,7 +82,7 @@ images: ## Build the images that claims run, and the examples', and push them to
 	cp $(OUT)/postgresql/instance $(OUT)/mysql/instance
 	from=$$(hack/mysql.sh "$(VERSION)"); eval "$$from"
 	for series in $$SERIES; do
-	  # A suite of Debian that changes may have another series one day: nothing but trials needs it.
+	  # A suite of Debian that changes may have another series one day: only an experimental engine needs it.
 	  $(CLUSTER) image --file package/images/mysql/Dockerfile --context $(OUT)/mysql --build-arg SERIES=$$series --build-arg SUITES="$$SUITES" --tag $(REGISTRY)/mysql:$$series --version "mysqld --version" --push || \
 	    echo "images: MySQL $$series is left out: its image cannot be built" >&2
 	done

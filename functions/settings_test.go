@@ -18,7 +18,7 @@ func TestSettingsOfAnOlderRelease(t *testing.T) {
 		now  = "{backup: {type: s3, bucket: b, secretRef: {name: store, namespace: platform, shared: true}}}"
 		old  = "{backup: {type: s3, bucket: b, secretRef: {name: store, namespace: platform}}}"
 		had  = `{"backup":{"type":"s3","bucket":"b","secretRef":{"name":"store","namespace":"platform"}}}`
-		want = "False SettingsInvalid cannot use EnvironmentConfig storeplane: data.backup.secretRef needs either perNamespace: true, for a Secret store-<namespace> for the claims of each namespace, or shared: true, for one that lets a user who may read Secrets in one of them read and delete the backups of all. The claim goes on with the settings that it had"
+		want = "False SettingsInvalid cannot use EnvironmentConfig storeplane: data.backup.secretRef needs either perNamespace: true, for a Secret store-<namespace> for the claims of each namespace, or shared: true, for one that lets a user who may read Secrets in one of them read and delete the backups of all. The claim keeps the settings that it had"
 	)
 	store := functionstest.Secret(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
 	functionstest.Fields(store, "metadata")["namespace"] = structpb.NewStringValue("platform")

@@ -30,7 +30,7 @@ type cli struct {
 	TLSCertsDir        string        `env:"TLS_SERVER_CERTS_DIR"                     help:"Folder with tls.crt, tls.key and ca.crt. Clients must present a certificate of that CA."`
 	Insecure           bool          `help:"Serve without TLS, for development. Not for use in a cluster."`
 	MaxRecvMessageSize int           `default:"16"                                   help:"Largest request, in MiB."`
-	MaxConnectionAge   time.Duration `default:"2m"                                   help:"How long a connection is kept, so that clients look for new replicas."`
+	MaxConnectionAge   time.Duration `default:"2m"                                   help:"How long a connection is kept, so that clients find new replicas."`
 	DrainDelay         time.Duration `default:"10s"                                  help:"How long to go on serving after SIGTERM, until clients and DNS have let go of this replica."`
 	MetricsAddress     string        `default:":8080"                                help:"Address at which to serve Prometheus metrics. Empty for none."`
 	Review             bool          `help:"Print placeholders instead of drawing random values, for offline review. Not for use in a cluster."`

@@ -70,7 +70,7 @@ func (c *cli) credentials() (credentials.TransportCredentials, error) {
 	case c.Insecure:
 		return insecure.NewCredentials(), nil
 	case c.TLSCertsDir == "":
-		return nil, errors.New("cannot serve without certificates: name their folder with --tls-certs-dir, or say --insecure for development")
+		return nil, errors.New("cannot serve without certificates: name their folder with --tls-certs-dir, or set --insecure for development")
 	}
 	creds, err := newRenewed(c.TLSCertsDir)
 	if err != nil {

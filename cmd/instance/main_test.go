@@ -22,7 +22,7 @@ func TestCommands(t *testing.T) {
 		"Archive": {instance.CommandPush, "pg_wal/000000010000000000000001"},
 		"Server":  {instance.CommandServe, "--metrics=:9854"},
 		"Method":  {instance.CommandRestore},
-		"MySQL":   {instance.CommandMySQL, "--verify-host", "--plain-too"},
+		"MySQL":   {instance.CommandMySQL, "--verify-host", "--allow-plaintext"},
 		"Rewind":  {instance.CommandRewind, "/usr/lib/postgresql/17/bin/pg_rewind", "--version", "-D", "x"},
 	} {
 		t.Run(name, func(t *testing.T) {

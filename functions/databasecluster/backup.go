@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -203,7 +204,7 @@ func (d *inputs) requireBackupSecrets(c *compose.Claim, b *backing, spec *appsv1
 	if namespace == d.Namespace {
 		return nil
 	}
-	if b.store = secretValues(store); c.IsReview() {
+	if b.store = storeValues(store); c.IsReview() {
 		b.store = map[string]string{"credentials": compose.Placeholder}
 	}
 	b.destination.SecretRef = &backupv1.LocalReference{Name: d.Name(backupStore)}
@@ -238,6 +239,13 @@ const (
 	storeRequirement      = "backup-store"
 	encryptionRequirement = "backup-encryption"
 )
+
+// storeValues returns the credentials in a Secret of a store.
+func storeValues(secret *structpb.Struct) map[string]string {
+	out := secretValues(secret)
+	maps.DeleteFunc(out, func(key, _ string) bool { return !slices.Contains(backup.CredentialKeys, key) })
+	return out
+}
 
 // secretValues returns all values of a Secret.
 func secretValues(secret *structpb.Struct) map[string]string {
@@ -351,12 +359,21 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 			return d.backupCronJob(backupIncr, b.incremental, false)
 		}})
 	}
-	firstName := d.firstName()
-	add(compose.Component{Name: firstName, Part: backups, After: after, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
+	// Without a backup after a gap, or with none at all, nothing is restored. Such a backup waits for
+	// a primary alone: a gap comes from a lost volume, whose server may be missing for days.
+	urgent := after
+	if d.live.primary() != "" {
+		urgent = nil
+	}
+	firstName, firstAfter := d.firstName(), after
+	if d.live.cluster.Archive.Lost() {
+		firstAfter = urgent
+	}
+	add(compose.Component{Name: firstName, Part: backups, After: firstAfter, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
 		return d.firstBackup(firstName)
 	}})
 	for _, name := range d.gapJobs() {
-		add(compose.Component{Name: name, Part: backups, After: after, Once: true, Aside: true, Make: func() compose.Object {
+		add(compose.Component{Name: name, Part: backups, After: urgent, Once: true, Aside: true, Make: func() compose.Object {
 			return d.firstBackup(name)
 		}})
 	}

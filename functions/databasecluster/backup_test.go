@@ -132,6 +132,12 @@ func TestBackupConditions(t *testing.T) {
 	step("All is well", "True StoredInCluster Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's", "True Archiving", "Running")
 	c.ReportCluster(func(r *instance.Cluster) { r.Archive.Failing = "no such bucket" })
 	step("Archiving fails", "False Failing What is written is not archived: no such bucket", "False Failing What is written is not archived: no such bucket", "Degraded")
+	c.Edit(true, "hibernated")
+	c.Settle()
+	asleep := "False Failing Hibernated, with data that is on the volumes alone until it is resumed. What is written is not archived: no such bucket"
+	step("It sleeps while archiving fails", asleep, asleep, "Hibernated")
+	c.Edit(false, "hibernated")
+	c.Settle()
 	c.ReportCluster(func(r *instance.Cluster) {
 		r.Problems = []instance.Problem{{Subject: instance.SubjectBackup, Message: "cannot set up the repository"}}
 	})
@@ -271,6 +277,24 @@ func TestArchiveGap(t *testing.T) {
 	want = "False ArchiveGap The repository holds no backup: nothing can be restored until Job orders-" + first + " has made one"
 	if v := c.ConditionLine("ArchivingHealthy"); v != want || len(jobs()) != 0 {
 		t.Errorf("the first backup into the repository is on its way: want %q, got %q, %v", want, v, jobs())
+	}
+}
+
+// TestArchiveGapUnready: the backup after a gap waits for no server but the primary, since a gap comes
+// from a lost volume.
+func TestArchiveGapUnready(t *testing.T) {
+	c := simulate(t, functionstest.Production)
+	c.Serve("backup")
+	c.Settle()
+	c.Reconcile()
+	functionstest.Set(c.Observed["postgresql"], 2.0, "status", "readyReplicas")
+	c.ReportCluster(func(r *instance.Cluster) {
+		r.Archive.BackedUp = true
+		r.Archive.Gaps = []instance.Gap{{First: "000000010000000000000007", Last: "000000010000000000000009"}}
+	})
+	c.Reconcile()
+	if !slices.ContainsFunc(c.ComponentNames(), func(n string) bool { return strings.HasPrefix(n, "backup-gap-") }) {
+		t.Errorf("no backup begins while a server is missing: %s", c.ConditionLine("ArchivingHealthy"))
 	}
 }
 
@@ -433,10 +457,13 @@ func TestBackupSettings(t *testing.T) {
 	c := simulate(t, functionstest.Production)
 	c.Serve("backup")
 	c.Settings = functionstest.Parse(t, "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: gcs, bucket: b, prefix: p, secretRef: {name: store, namespace: platform, perNamespace: true}, grants: [{of: lost, to: [team]}]}}}")
-	s := functionstest.Secret(t, "store-team", map[string]string{"credentials.json": "{}"})
+	s := functionstest.Secret(t, "store-team", map[string]string{"credentials.json": "{}", "note": "for no tenant"})
 	functionstest.Fields(s, "metadata")["namespace"] = structpb.NewStringValue("platform")
 	c.Others = append(c.Others, s)
 	c.Settle()
+	if got := c.SecretValue("backup-store", "note"); got != "" {
+		t.Errorf("more than credentials of the store is copied: %q", got)
+	}
 	if got := c.SecretValue("backup-store", "credentials.json"); got != "{}" {
 		t.Errorf("want a copy of the credentials, got %q", got)
 	}
@@ -471,7 +498,7 @@ func TestBackupSettingsHere(t *testing.T) {
 			c := simulate(t, functionstest.Production)
 			c.Serve("backup")
 			c.InstallSettings("{backup: {type: gcs, bucket: b, secretRef: " + tc.ref + "}}")
-			c.Others = append(c.Others, functionstest.Secret(t, tc.want, map[string]string{"credentials.json": "{}"}))
+			c.Others = append(c.Others, functionstest.Secret(t, tc.want, map[string]string{"credentials.json": "{}", "note": "for no tenant"}))
 			c.Settle()
 			mounted := []string{}
 			for _, v := range servers(t, c).Spec.Template.Spec.Volumes {
@@ -496,7 +523,7 @@ func TestBackupSettingsHere(t *testing.T) {
 // to restore backups of the own namespace and of those that granted it.
 func TestBounds(t *testing.T) {
 	const install = "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: s3, bucket: b, prefix: p, endpoint: 'https://all', secretRef: {name: store, namespace: platform, shared: true}, grants: [{of: lost, to: [team]}]}}}"
-	platform := functionstest.Secret(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
+	platform := functionstest.Secret(t, "store", map[string]string{"AWS_ACCESS_KEY_ID": "k", "admin.kubeconfig": "for no tenant"})
 	functionstest.Fields(platform, "metadata")["namespace"] = structpb.NewStringValue("platform")
 	copied := functionstest.Secret(t, "other-backup-store", map[string]string{"AWS_ACCESS_KEY_ID": "k"})
 	functionstest.Fields(copied, "metadata")["annotations"] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
@@ -540,6 +567,9 @@ func TestBounds(t *testing.T) {
 			}
 			if r.Destination.Prefix != "p" || r.Destination.Endpoint != "https://all" || c.SecretValue("source", "AWS_ACCESS_KEY_ID") != "k" {
 				t.Errorf("%s\nwant the platform's place and credentials, got %+v", tc.reason, r.Destination)
+			}
+			if got := c.SecretValue("source", "admin.kubeconfig"); got != "" {
+				t.Errorf("%s\nmore than credentials of the store is copied: %q", tc.reason, got)
 			}
 			if functionstest.Get(c.Observed["source"], "metadata", "annotations", backup.BoundsAnnotation).GetStringValue() == "" {
 				t.Errorf("%s\nwant the copy bound as the platform's credentials are", tc.reason)

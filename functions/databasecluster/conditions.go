@@ -43,11 +43,23 @@ func (d *cluster) conditions() []compose.Condition {
 
 // archive reports whether WAL reaches the archive: nothing can be restored beyond what is archived.
 func (d *cluster) archive() verdict {
+	v := d.archiving()
+	switch {
+	case !d.backup.enabled || !d.spec.Hibernated:
+		return v
+	case v.True || v.reason == appsv1.ReasonPending:
+		return verdict{True: true, reason: appsv1.ReasonHibernated}
+	}
+	// What was wrong stays so until the servers run again.
+	v.message = clip("Hibernated, with data that is on the volumes alone until it is resumed. " + v.message)
+	return v
+}
+
+// archiving reports on the archive as the last primary reported it.
+func (d *cluster) archiving() verdict {
 	switch a := d.live.cluster.Archive; {
 	case !d.backup.enabled:
 		return d.notBackedUp()
-	case d.spec.Hibernated:
-		return verdict{True: true, reason: appsv1.ReasonHibernated}
 	case d.problem(instance.SubjectBackup) != "":
 		return verdict{reason: appsv1.ReasonRepositoryNotReady, message: clip(d.problem(instance.SubjectBackup))}
 	case a == nil:
@@ -57,13 +69,21 @@ func (d *cluster) archive() verdict {
 	case a.Failing != "":
 		return verdict{reason: appsv1.ReasonFailing, message: clip("What is written is not archived: " + a.Failing)}
 	case a.Lost():
-		return verdict{reason: appsv1.ReasonArchiveGap, message: "The repository holds no backup: nothing can be restored until Job " + d.Name(d.gapName()) + " has made one"}
+		return verdict{reason: appsv1.ReasonArchiveGap, message: "The repository holds no backup: nothing can be restored until " + d.gapBackup() + " has made one"}
 	case a.Open():
-		return verdict{reason: appsv1.ReasonArchiveGap, message: "WAL " + d.openGap().String() + " is lost: what was written after it can be restored once Job " + d.Name(d.gapName()) + " has made a backup"}
+		return verdict{reason: appsv1.ReasonArchiveGap, message: "WAL " + d.openGap().String() + " is lost: what was written after it can be restored once " + d.gapBackup() + " has made a backup"}
 	case a.Recoverable == nil:
 		return verdict{reason: appsv1.ReasonPending, message: "Nothing has been archived yet"}
 	}
 	return verdict{True: true, reason: appsv1.ReasonArchiving}
+}
+
+// gapBackup names the Job that makes the backup after the open gap.
+func (d *cluster) gapBackup() string {
+	if d.spec.Hibernated {
+		return "a Job"
+	}
+	return "Job " + d.Name(d.gapName())
 }
 
 // notBackedUp returns the verdict on backups that there are none of.

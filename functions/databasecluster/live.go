@@ -224,8 +224,15 @@ func (l *live) running() engine.Running {
 	return r
 }
 
-// primary returns the pod that takes writes, or "" if no server is ready.
+// primary returns the pod that takes writes, or "" if no server is ready, or if one of them has
+// found no leader since that primary led. Only a primary reports on the cluster.
 func (l *live) primary() string {
+	reign := l.cluster.Reign()
+	for _, m := range l.members {
+		if reign != "" && m.Leaderless == reign {
+			return ""
+		}
+	}
 	if l.set.Status.ReadyReplicas == 0 {
 		return ""
 	}

@@ -105,7 +105,7 @@ func (d *inputs) refreshStore(c *compose.Claim, u due) error {
 	name, namespace := s.SecretRef.Secret(d.Namespace)
 	store, err := requireSecretOf(c, storeInUse, name, namespace)
 	if err == nil {
-		u.secret(backupStore, secretValues(store))
+		u.secret(backupStore, storeValues(store))
 	}
 	return err
 }

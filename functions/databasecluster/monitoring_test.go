@@ -119,6 +119,6 @@ func TestSidecar(t *testing.T) {
 		t.Errorf("PostgreSQL starts once its volume has its size, got probe %v", p)
 	}
 	if stop := pod.Containers[0].Lifecycle.PreStop.Exec.Command; !slices.Equal(stop, []string{"/usr/local/bin/instance", "stop"}) {
-		t.Errorf("a primary hands over before it goes, got %v", stop)
+		t.Errorf("a primary hands over before it stops, got %v", stop)
 	}
 }

@@ -144,7 +144,7 @@ func (d *inputs) open(c *compose.Claim, o *origin, credentials credentialsOf, st
 		}
 	}
 	o.restore.Destination = o.bounds.Place(o.restore.Destination)
-	o.values = secretValues(store)
+	o.values = storeValues(store)
 	return nil
 }
 

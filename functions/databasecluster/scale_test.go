@@ -398,7 +398,7 @@ func TestReclaimed(t *testing.T) {
 		}
 		c.Report(instance.MemberKey("orders-postgresql-0"), string(b))
 	}
-	const waits = "Waiting to know what is on volume claim data-orders-postgresql-2"
+	const waits = "Waiting for the contents of volume claim data-orders-postgresql-2"
 	say(instance.Member{Servers: 3, Held: &instance.Held{Message: waits}})
 	c.Reconcile()
 	c.Reconcile()
@@ -406,7 +406,7 @@ func TestReclaimed(t *testing.T) {
 		t.Errorf("want a server for each volume and %q, got %d and %q", waits, size(), c.Message())
 	}
 
-	const undecided = "It is not decided which volume leads: volume claims a, b hold different databases"
+	const undecided = "The leading volume is undecided: volume claims a, b hold different databases"
 	say(instance.Member{Servers: 3, Held: &instance.Held{Message: undecided, Undecided: true}})
 	c.Reconcile()
 	if c.Phase() != "Failed" || !strings.Contains(c.Message(), undecided) || c.ConditionLine("ReplicationHealthy") != "False LeaderUndecided "+undecided {

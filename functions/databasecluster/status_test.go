@@ -168,6 +168,22 @@ func TestReplicationHealthy(t *testing.T) {
 			},
 			want: notReady("False NoPrimary No primary takes writes", "Waiting for postgresql (Not all pods are ready)"),
 		},
+		"Leaderless": {
+			reason: "A standby is ready that may not lead, and the last report is that of a primary that is lost.", spec: three,
+			change: func(c *crossplane) {
+				c.SetStatus("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3, readyReplicas: 1}")
+				c.ReportMember(1, func(m *instance.Member) { m.Leaderless = "orders-postgresql-0/1" })
+			},
+			want: notReady("False NoPrimary No primary takes writes", "Waiting for postgresql (Not all pods are ready)"),
+		},
+		"Led": {
+			reason: "A report from before the primary led means nothing.", spec: three,
+			change: func(c *crossplane) {
+				c.ReportCluster(func(r *instance.Cluster) { r.Timeline = 2 })
+				c.ReportMember(1, func(m *instance.Member) { m.Leaderless = "orders-postgresql-0/1" })
+			},
+			want: want{"True Healthy", "Running", ""},
+		},
 		"NoneInStep": {
 			reason: "Writes go on, on one server only.", spec: three, change: unsynchronous,
 			want: degraded("NoSynchronousStandby", "No synchronous standby: writes are on one server only"),

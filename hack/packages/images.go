@@ -24,10 +24,10 @@ import (
 const imagesFile = "images.json"
 
 // repositories are those of the images that claims and Jobs run. A release may lack those
-// of trials.
+// of experimental engines.
 var (
 	repositories = []string{"postgresql", "backup", "redis"}
-	ofTrials     = []string{"mysql"}
+	experimental = []string{"mysql"}
 )
 
 // known matches the names of images that claims and Jobs use. Tags of releases, of signatures and
@@ -37,9 +37,9 @@ var known = regexp.MustCompile(`^(postgresql:[0-9]+(\.[0-9]+)?|mysql:[0-9]+\.[0-
 // pin reads the digests of all images from the registry that has them.
 func (b *builder) pin(ctx context.Context) error {
 	found := images.Digests{}
-	for _, repository := range slices.Concat(repositories, ofTrials) {
+	for _, repository := range slices.Concat(repositories, experimental) {
 		tags, err := crane.ListTags(b.images+"/"+repository, crane.WithContext(ctx))
-		if slices.Contains(ofTrials, repository) && isUnknown(err) {
+		if slices.Contains(experimental, repository) && isUnknown(err) {
 			continue
 		}
 		if err != nil {

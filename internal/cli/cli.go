@@ -43,7 +43,7 @@ type root struct {
 	Export   exportCmd   `cmd:"" help:"Print what a cluster has of claims, without Secrets, for plans without the cluster."`
 	Render   renderCmd   `cmd:"" help:"Print what Crossplane makes of a claim in one go, offline."`
 	Converge convergeCmd `cmd:"" help:"Print every object that a claim will ever make, in order, offline, as if all went well."`
-	Policy   policyCmd   `cmd:"" help:"Print what the guardrails say of a claim, as a PolicyReport, offline, and fail if it breaks one."`
+	Policy   policyCmd   `cmd:"" help:"Print the guardrails that a claim keeps and breaks, as a PolicyReport, offline, and fail if it breaks one."`
 
 	Completion kongcompletion.Completion `cmd:"" help:"Print the command by which bash, zsh or fish completes commands, flags and the names of claims."`
 }

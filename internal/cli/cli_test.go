@@ -73,7 +73,7 @@ Plan: 4 to create, 0 to change, 0 to delete. Pods that end or restart: 0. Interr
 			want: ran{Code: ExitRefused, Out: `! WebApp web in namespace shop is created
 
   refused
-  ! WebApp "web" is invalid: spec: replicas may be at most 10 (more only where environment says development or staging)
+  ! WebApp "web" is invalid: spec: replicas may be at most 10 (more only where environment is development or staging)
 
 Plan: 1 claim refused: nothing changes.
 `},

@@ -62,7 +62,7 @@ func (*explainCmd) Help() string {
 	return `Exit codes: 0 all are ready, 1 the command failed, 2 one is not ready.
 
 It only gets and lists, and reads logs of containers that have failed. What it may not read it
-says to be unknown.`
+reports as unknown.`
 }
 
 // Run runs the command.

@@ -215,8 +215,8 @@ func TestDefinitionsRefuse(t *testing.T) {
 		"BadDeadline":             {reason: "No duration.", manifest: appConfigYAML, edits: []edit{{p + "rollout", `{progressDeadline: soon}`}}, want: "rollout.progressDeadline"},
 		"RelativePath":            {reason: "A path of a container.", manifest: appConfigYAML, edits: []edit{{p + "inject", `{mountPath: etc}`}}, want: "spec.forProvider.inject.mountPath"},
 		"Config":                  {reason: "No credentials are credentials.", manifest: configYAML},
-		"ConfigNoSecret":          {reason: "A Secret that is not named.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Secret}`}}, want: "credentials.secretRef goes with source Secret"},
-		"ConfigExtraSecret":       {reason: "Or not used.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Environment, secretRef: {name: a, namespace: b}}`}}, want: "credentials.secretRef goes with source Secret"},
+		"ConfigNoSecret":          {reason: "A Secret that is not named.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Secret}`}}, want: "source Secret and credentials.secretRef require each other"},
+		"ConfigExtraSecret":       {reason: "Or not used.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Environment, secretRef: {name: a, namespace: b}}`}}, want: "source Secret and credentials.secretRef require each other"},
 		"ConfigShared":            {reason: "Of one namespace there is nobody to share with.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: Secret, secretRef: {name: a, namespace: shop}, shared: true}`}}, want: "credentials.perNamespace and shared are of a ClusterProviderConfig"},
 		"ConfigEncryption":        {reason: "A namespace's own credentials are no other's to read with.", manifest: configYAML, edits: []edit{{"spec.encryption", `Generated`}}, want: "encryption is of a ClusterProviderConfig: with a ProviderConfig name a key in the Backup's spec.forProvider.encryption"},
 		"GlobalPlain":             {reason: "Keys can be turned off,", manifest: globalYAML, edits: []edit{{"spec.encryption", `None`}}},
@@ -228,10 +228,10 @@ func TestDefinitionsRefuse(t *testing.T) {
 		"GlobalBoth":              {reason: "once.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Secret, secretRef: {name: a, namespace: b}, shared: true, perNamespace: true}`}}, want: "credentials of source Secret need either perNamespace"},
 		"GlobalShared":            {reason: "They may be for all,", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Secret, secretRef: {name: a, namespace: b}, shared: true}`}}},
 		"GlobalEach":              {reason: "or for each namespace.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Secret, secretRef: {name: a, namespace: b}, perNamespace: true}`}}},
-		"GlobalEnvironment":       {reason: "The provider's own are always for all.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Environment}`}}, want: "say shared: true"},
+		"GlobalEnvironment":       {reason: "The provider's own are always for all.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Environment}`}}, want: "set shared: true"},
 		"GlobalEnvironmentShared": {reason: "Which may be meant.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: Environment, shared: true}`}}},
-		"GlobalIdentities":        {reason: "An identity is each namespace's own anyway.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: InjectedIdentity, serviceAccountName: a, perNamespace: true}`}}, want: "credentials.perNamespace goes with source Secret"},
-		"ConfigNoAccount":         {reason: "An identity that is not named.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: InjectedIdentity}`}}, want: "credentials.serviceAccountName goes with source InjectedIdentity"},
+		"GlobalIdentities":        {reason: "An identity is each namespace's own anyway.", manifest: globalYAML, edits: []edit{{"spec.credentials", `{source: InjectedIdentity, serviceAccountName: a, perNamespace: true}`}}, want: "credentials.perNamespace requires source Secret"},
+		"ConfigNoAccount":         {reason: "An identity that is not named.", manifest: configYAML, edits: []edit{{"spec.credentials", `{source: InjectedIdentity}`}}, want: "source InjectedIdentity and credentials.serviceAccountName require each other"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -217,7 +217,7 @@ func (w *world) changesSince(before *snapshot) []string {
 	}
 	for k, u := range before.live {
 		if !seen[k] {
-			out = append(out, u.GetKind()+"/"+u.GetName()+" goes")
+			out = append(out, u.GetKind()+"/"+u.GetName()+" is deleted")
 		}
 	}
 	slices.Sort(out)

@@ -180,7 +180,7 @@ func (f *facts) itself(claim *unstructured.Unstructured) *Cause {
 		return c
 	case state == Refused:
 		c.Message = "is refused: " + accepted.message
-		c.Do = []string{"Edit the claim as the message says: until then what runs is left as it is"}
+		c.Do = []string{"Edit the claim as the message asks: until then nothing that runs is changed"}
 		return c
 	}
 	return f.crossplane(claim)

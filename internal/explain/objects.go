@@ -103,7 +103,7 @@ func (f *facts) workload(u *unstructured.Unstructured) *Cause {
 	c := &Cause{Object: objectOf(u), Message: lower(s.Message), rank: progressing}
 	if s.State == health.Failed {
 		c.rank = lasting
-		c.Do = []string{"Look at its pods' logs, and edit the claim"}
+		c.Do = []string{"Check the logs of its pods, and edit the claim"}
 	}
 	return c
 }

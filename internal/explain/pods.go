@@ -64,7 +64,7 @@ func (f *facts) nodeOf(p *corev1.Pod, n *corev1.Node) *Cause {
 		return &Cause{
 			Object: podObject(p), Message: "its node " + n.Name + " is not ready: " + cmp.Or(c.Message, c.Reason, string(c.Status)), Since: &at, rank: lasting,
 			Evidence: []Evidence{{Source: FromNode, Object: node, At: &at, Text: fmt.Sprintf("Ready=%s %s: %s", c.Status, c.Reason, c.Message)}},
-			Do:       []string{"Repair node " + n.Name + ", or delete it: its pods are made anew elsewhere once it is gone"},
+			Do:       []string{"Repair node " + n.Name + ", or delete it: its pods are created again elsewhere once it is gone"},
 		}
 	}
 	return nil

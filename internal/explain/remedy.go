@@ -18,7 +18,7 @@ func remedy(why *podfailure.Failure) []string {
 		if why.Missing != "" {
 			return []string{"Create " + why.MissingKind + " " + why.Missing + ", or correct the reference to it in the claim"}
 		}
-		return []string{"Correct what the claim says of container " + why.Container}
+		return []string{"Correct the claim's fields of container " + why.Container}
 	case podfailure.OutOfMemory:
 		return []string{"Raise resources.limits.memory of the claim, or have container " + why.Container + " use less"}
 	case podfailure.CrashLoop:

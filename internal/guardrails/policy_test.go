@@ -47,7 +47,7 @@ func TestCheck(t *testing.T) {
 			reason: "Only the cap binds a claim that does not say what it is for.", kind: "WebApp", spec: "{image: nginx, replicas: 11}",
 			want: []guardrails.Verdict{
 				none, skipped(guardrails.NoLatestInProduction), skipped(guardrails.LimitsInProduction),
-				{Rule: guardrails.ReplicaCap, Field: "spec.replicas", Result: guardrails.Fail, Message: "replicas is 11: ask for at most 10 where environment does not say development or staging"},
+				{Rule: guardrails.ReplicaCap, Field: "spec.replicas", Result: guardrails.Fail, Message: "replicas is 11: ask for at most 10 where environment is not development or staging"},
 			},
 		},
 		"Production": {

@@ -44,7 +44,7 @@ func WebApp(namespace string, s *appsv1.WebAppSpec) Subject {
 		out.capped = "in production"
 	case "":
 		// A claim that requests more must declare that it is not for production.
-		out.capped = "where environment does not say development or staging"
+		out.capped = "where environment is not development or staging"
 	case appsv1.Development, appsv1.Staging:
 	}
 	out.add(tier{workload: &s.Workload, replicas: s.Replicas, cronJobs: s.CronJobs, workers: s.Workers})

@@ -174,7 +174,7 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 		},
 		"JobNew":                  {reason: "A Job is a gate: it is not healthy when it starts.", object: aJob, want: progressing("The Job has not completed yet")},
 		"JobRuns":                 {reason: "Nor while it runs.", object: aJob + "status: {active: 1, startTime: \"2024-01-01T00:00:00Z\"}", want: progressing("The Job has not completed yet")},
-		"JobRetries":              {reason: "A pod that failed is worth a look, but not the end.", object: aJob + "status: {active: 1, failed: 2}", want: progressing("A pod of the Job failed and is tried again: look at its pods' logs")},
+		"JobRetries":              {reason: "A pod that failed is worth a look, but not the end.", object: aJob + "status: {active: 1, failed: 2}", want: progressing("A pod of the Job failed and is tried again: check the logs of its pods")},
 		"JobAboutToComplete":      {reason: "Criteria that are met are not completion: pods may still be there.", object: aJob + `status: {succeeded: 1, conditions: [{type: SuccessCriteriaMet, status: "True"}]}`, want: progressing("The Job has not completed yet")},
 		"JobComplete":             {reason: "It is healthy once it completed.", object: aJob + `status: {succeeded: 1, conditions: [{type: SuccessCriteriaMet, status: "True"}, {type: Complete, status: "True"}]}`, want: healthy()},
 		"JobCompleteAfterRetries": {reason: "Also when a pod failed on the way.", object: aJob + `status: {succeeded: 1, failed: 2, conditions: [{type: Complete, status: "True"}]}`, want: healthy()},
@@ -182,7 +182,7 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 		"JobFailed": {
 			reason: "A Job that gave up failed, and says why.",
 			object: aJob + `status: {failed: 5, conditions: [{type: FailureTarget, status: "True"}, {type: Failed, status: "True", reason: BackoffLimitExceeded}]}`,
-			want:   failed("The Job failed (BackoffLimitExceeded): look at its pods' logs"),
+			want:   failed("The Job failed (BackoffLimitExceeded): check the logs of its pods"),
 		},
 		"JobSuspended":                    {reason: "Nobody may pass a gate that stands still.", object: aJob + `status: {conditions: [{type: Suspended, status: "True"}]}`, want: progressing("The Job has not completed yet")},
 		"CronJob":                         {reason: "A CronJob is healthy once it is stored: its first run may be months away.", object: aCronJob, want: healthy()},

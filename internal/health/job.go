@@ -11,10 +11,10 @@ func job(obj *structpb.Struct) Status {
 		return healthy()
 	}
 	if reason, failed := JobFailure(obj); failed {
-		return Status{State: Failed, Message: "The Job failed (" + reason + "): look at its pods' logs"}
+		return Status{State: Failed, Message: "The Job failed (" + reason + "): check the logs of its pods"}
 	}
 	if st := obj.GetFields()["status"].GetStructValue().GetFields(); st["failed"].GetNumberValue() > 0 {
-		return progressing("A pod of the Job failed and is tried again: look at its pods' logs")
+		return progressing("A pod of the Job failed and is tried again: check the logs of its pods")
 	}
 	return progressing("The Job has not completed yet")
 }

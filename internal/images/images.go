@@ -77,7 +77,7 @@ func Read(path string) (Release, error) {
 	}
 	for name, digest := range r.Digests {
 		if !validName.MatchString(name) || !validDigest.MatchString(digest) {
-			return Release{}, fmt.Errorf("cannot use the images of the release: %s says that %q is %q, and not that a name with a tag is a digest like sha256:…", path, name, digest)
+			return Release{}, fmt.Errorf("cannot use the images of the release: %s has %q: %q, where a name with a tag and a digest like sha256:… is expected", path, name, digest)
 		}
 	}
 	return r, nil

@@ -41,8 +41,8 @@ func TestRead(t *testing.T) {
 		err          string
 	}{
 		"Release": {reason: "The file of a release is read.", file: `{"version": "v0.1.0", "digests": {"backup:mysql": "` + digest + `"}}`, want: Release{Version: "v0.1.0", Digests: Digests{"backup:mysql": digest}}},
-		"Short":   {reason: "A digest that no registry knows is refused.", file: `{"digests": {"redis:8": "sha256:ab"}}`, err: `says that "redis:8" is "sha256:ab", and not that a name with a tag is a digest like sha256:…`},
-		"Latest":  {reason: "A name without a tag is none that is ever asked for.", file: `{"digests": {"redis": "` + digest + `"}}`, err: `says that "redis" is`},
+		"Short":   {reason: "A digest that no registry knows is refused.", file: `{"digests": {"redis:8": "sha256:ab"}}`, err: `has "redis:8": "sha256:ab", where a name with a tag and a digest like sha256:… is expected`},
+		"Latest":  {reason: "A name without a tag is none that is ever asked for.", file: `{"digests": {"redis": "` + digest + `"}}`, err: `has "redis": `},
 		"Unknown": {reason: "A field that means nothing may be a mistake.", file: `{"images": {}}`, err: `unknown field "images"`},
 		"Empty":   {reason: "A file that was not written to its end says nothing.", file: ``, err: "EOF"},
 	}

@@ -3,6 +3,7 @@ package instance
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -84,6 +85,18 @@ func (c *Cluster) Of(set, owner string) bool {
 	same := func(reported, is string) bool { return reported == "" || is == "" || reported == is }
 	return same(c.Set, set) || same(c.Owner, owner)
 }
+
+// Reign identifies the time during which the reported primary led.
+func (c *Cluster) Reign() string {
+	if c.Primary == "" {
+		return ""
+	}
+	return c.Primary + "/" + strconv.FormatInt(c.Timeline, 10)
+}
+
+// Restored reports whether the cluster was restored from a backup: it then archives to a stanza of
+// its own.
+func (c *Cluster) Restored() bool { return c.Stanza != "" && c.Stanza != c.System }
 
 // StanzaName returns the Stanza, or what it is where a manager of an older release reports
 // only the System.
@@ -232,4 +245,8 @@ type Member struct {
 
 	// Restore is the progress of the restore while this server is restored from a backup.
 	Restore *RestoreState `json:"restore,omitempty"`
+
+	// Leaderless is the Reign of the last primary, once no server has led for longer than a
+	// failover takes, and empty otherwise.
+	Leaderless string `json:"leaderless,omitempty"`
 }

@@ -48,7 +48,7 @@ func (t Tool) labels(ctx context.Context, stanza string, is func(infoBackup) boo
 	}
 	var stanzas []infoStanza
 	if err := json.Unmarshal(out, &stanzas); err != nil {
-		return nil, fmt.Errorf("cannot read what pgBackRest says of the repository: %w", err)
+		return nil, fmt.Errorf("cannot read what pgBackRest reports on the repository: %w", err)
 	}
 	var labels []string
 	for _, s := range stanzas {

@@ -116,7 +116,7 @@ func (t Tool) Stanzas(ctx context.Context) ([]string, error) {
 	}
 	var stanzas []infoStanza
 	if err := json.Unmarshal(out, &stanzas); err != nil {
-		return nil, fmt.Errorf("cannot read what pgBackRest says of the repository: %w", err)
+		return nil, fmt.Errorf("cannot read what pgBackRest reports on the repository: %w", err)
 	}
 	names := make([]string, 0, len(stanzas))
 	for _, s := range stanzas {
@@ -130,7 +130,7 @@ func (t Tool) Stanzas(ctx context.Context) ([]string, error) {
 func parseInfo(out []byte) ([]Set, error) {
 	var stanzas []infoStanza
 	if err := json.Unmarshal(out, &stanzas); err != nil {
-		return nil, fmt.Errorf("cannot read what pgBackRest says of the repository: %w", err)
+		return nil, fmt.Errorf("cannot read what pgBackRest reports on the repository: %w", err)
 	}
 	var sets []Set
 	for _, s := range stanzas {

@@ -243,7 +243,7 @@ func TestParseVerify(t *testing.T) {
 		"Changed": {reason: "One byte is enough.", out: strings.Replace(strings.Replace(good, "ok", "error", 1), "status: valid, total files checked: 966, total valid files: 966\n    missing: 0, checksum invalid: 0", "status: invalid, total files checked: 966, total valid files: 965\n    missing: 0, checksum invalid: 1", 1), want: "the repository is damaged: backup 20261121-152049F is invalid, of backup 20261121-152049F 1 files are changed"},
 		"WAL":     {reason: "So is the archive's.", out: strings.Replace(good, "missing: 0", "missing: 3", 1), want: "the repository is damaged: of WAL 3 files are missing"},
 		"None":    {reason: "Nothing that can be used is not fine.", out: "stanza: 999\nstatus: error\n  No usable backup.info file\n  No usable archive.info file\n", want: "the repository is damaged: No usable backup.info file, No usable archive.info file"},
-		"Silence": {reason: "Who says nothing has not looked.", out: "", want: "the repository is damaged: pgBackRest says: "},
+		"Silence": {reason: "Who says nothing has not looked.", out: "", want: "the repository is damaged: pgBackRest reports: "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

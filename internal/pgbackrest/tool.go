@@ -44,7 +44,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("cannot %s: pgBackRest says: %s", words(e.Command), e.Message)
+	return fmt.Sprintf("cannot %s: pgBackRest reports: %s", words(e.Command), e.Message)
 }
 
 // logLine matches a line that does not belong to the error before it.

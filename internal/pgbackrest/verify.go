@@ -104,7 +104,7 @@ func parseVerify(out []byte) error {
 	case damaged:
 		return fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(found, ", "))
 	case status != "ok":
-		return fmt.Errorf("%w: pgBackRest says: %s", ErrCorrupt, oneLine(string(out)))
+		return fmt.Errorf("%w: pgBackRest reports: %s", ErrCorrupt, oneLine(string(out)))
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func (f *forecast) replaced(p pair, n int) []Effect {
 	}
 	e := p.effect(Restarts, "%s: each connection breaks once", how)
 	e.Pods = n
-	return []Effect{e, p.switchover("the primary of %s hands over before it goes", database)}
+	return []Effect{e, p.switchover("the primary of %s hands over before it stops", database)}
 }
 
 // restarted returns the effect of restarting PostgreSQL in n servers in place: standbys first, then

@@ -193,7 +193,7 @@ func TestValidate(t *testing.T) {
 		"TooManyWebAppReplicas": {
 			reason: "A web app has at most ten pods unless it says that it is no production.",
 			claim:  with(t, webApp, set("spec.replicas", int64(11))),
-			want:   `WebApp "my-webapp" is invalid: spec: replicas may be at most 10 (more only where environment says development or staging)`,
+			want:   `WebApp "my-webapp" is invalid: spec: replicas may be at most 10 (more only where environment is development or staging)`,
 		},
 		"ManyWebAppReplicasInStaging": {reason: "A web app that says so may have more.", claim: with(t, webApp, set("spec.replicas", int64(11)), set("spec.environment", "staging"))},
 		"BadQuantity": {
@@ -449,7 +449,7 @@ func TestValidate(t *testing.T) {
 		"TooManyWorkers": {
 			reason: "Workers are capped as the application is.",
 			claim:  with(t, webApp, set("spec.workers", []any{map[string]any{"name": "w", "replicas": int64(11)}})),
-			want:   `WebApp "my-webapp" is invalid: spec: workers: replicas and autoscaling.maxReplicas may be at most 10 (more only where environment says development or staging)`,
+			want:   `WebApp "my-webapp" is invalid: spec: workers: replicas and autoscaling.maxReplicas may be at most 10 (more only where environment is development or staging)`,
 		},
 		"ManyWorkersInStaging": {reason: "More are fine where there are no customers.", claim: with(t, webApp, set("spec.environment", "staging"), set("spec.workers", []any{map[string]any{"name": "w", "replicas": int64(11)}}))},
 		"WorkerNameTooLong": {

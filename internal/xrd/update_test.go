@@ -139,7 +139,7 @@ func TestValidateUpdate(t *testing.T) {
 			reason: "What a claim is refused for when created, it is refused for when changed.",
 			old:    with(t, webApp),
 			claim:  with(t, webApp, set("spec.replicas", int64(11))),
-			want:   `WebApp "my-webapp" is invalid: spec: replicas may be at most 10 (more only where environment says development or staging)`,
+			want:   `WebApp "my-webapp" is invalid: spec: replicas may be at most 10 (more only where environment is development or staging)`,
 		},
 	}
 	for name, tc := range cases {

@@ -3,8 +3,6 @@
 package words
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -13,16 +11,20 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// avoided are the words that are not used, with what to write instead.
-var avoided = []struct {
+// term is a word that is not used, with what to write instead.
+type term struct {
 	words   *regexp.Regexp
 	instead string
-}{
+}
+
+// avoided are not used at all.
+var avoided = []term{
 	{regexp.MustCompile(`(?i)\b(nobody|somebody|anybody|everybody|no one|someone)\b`), "the client, controller or user that is meant"},
 	{regexp.MustCompile(`(?i)\bcan not\b`), "cannot"},
 	{regexp.MustCompile(`(?i)\bmend(s|ed|ing)?\b`), "fix, repair"},
@@ -35,9 +37,17 @@ var avoided = []struct {
 	{regexp.MustCompile(`(?i)\bwhat is not there yet\b`), "limitations"},
 	{regexp.MustCompile(`(?i)\b(brought )?in line\b`), "reconciled, in sync"},
 	{regexp.MustCompile(`(?i)\bin step\b`), "in sync, synchronous"},
-	{regexp.MustCompile(`(?i)\b(take|takes|taken|took) (itself|themselves) back\b`), "rolled back"},
+	{regexp.MustCompile(`(?i)\b(take|takes|taken|took) (itself |themselves )?back\b`), "rolled back"},
 	{regexp.MustCompile(`(?i)\b(a while|now and then)\b`), "the time itself"},
 	{regexp.MustCompile(`(?i)\blooked at\b`), "checked, polled, observed"},
+}
+
+// ofPersons are the words for programs and objects that messages and the API's comments avoid, as
+// avoided are. Pages may use them of persons.
+var ofPersons = []term{
+	{regexp.MustCompile(`(?i)\b(tells?|told|says|said)\b`), "reports, shows, defines"},
+	{regexp.MustCompile(`(?i)\b(looks?|looking) (at|for|into|whether)\b`), "checks, polled, observed"},
+	{regexp.MustCompile(`(?i)\banew\b`), "again"},
 }
 
 const root = "../.."
@@ -58,14 +68,14 @@ func TestMessages(t *testing.T) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
 					if s, err := strconv.Unquote(l.Value); err == nil {
-						check(t, files.Position(l.Pos()).String(), s)
+						checkMessage(t, files.Position(l.Pos()).String(), s)
 					}
 				}
 				return true
 			})
 			if dir == "apis" {
 				for _, c := range f.Comments {
-					check(t, files.Position(c.Pos()).String(), c.Text())
+					checkMessage(t, files.Position(c.Pos()).String(), c.Text())
 				}
 			}
 			return nil
@@ -83,21 +93,65 @@ func TestPages(t *testing.T) {
 		t.Fatalf("there are no pages: %v", err)
 	}
 	for _, p := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md"), filepath.Join(root, "package/release/README.md")) {
-		raw, err := os.ReadFile(p)
-		if err != nil {
+		if err := checkLines(t, p); err != nil {
 			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(bytes.NewReader(raw))
-		for n := 1; lines.Scan(); n++ {
-			check(t, fmt.Sprintf("%s:%d", p, n), lines.Text())
 		}
 	}
 }
 
+// TestShipped: alerts, dashboards, manifests and examples contain no avoided words, nor do their
+// comments.
+func TestShipped(t *testing.T) {
+	found := 0
+	for _, dir := range []string{"compositions", "crossplane.yaml", "examples", "package"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !slices.Contains([]string{".json", ".yaml"}, filepath.Ext(path)) {
+				return err
+			}
+			found++
+			return checkLines(t, path)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found == 0 {
+		t.Fatal("there are no manifests")
+	}
+}
+
+// checkLines checks each line of a file.
+func checkLines(t *testing.T, path string) error {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(string(raw)) {
+		n++
+		check(t, fmt.Sprintf("%s:%d", path, n), line)
+	}
+	return nil
+}
+
+// notOurs are beginnings of comments of Kubernetes' and Crossplane's fields.
+var notOurs = []string{"ObservedGeneration is the latest metadata.generation", "it can not recover from without human intervention"}
+
 func check(t *testing.T, where, text string) {
 	t.Helper()
-	// A single word is a name, and the comment of one of Crossplane's fields is not ours.
-	if !strings.Contains(text, " ") || strings.Contains(text, "ObservedGeneration is the latest metadata.generation") {
+	report(t, where, text, avoided)
+}
+
+func checkMessage(t *testing.T, where, text string) {
+	t.Helper()
+	report(t, where, text, slices.Concat(avoided, ofPersons))
+}
+
+func report(t *testing.T, where, text string, avoided []term) {
+	t.Helper()
+	// A single word is a name.
+	if !strings.Contains(text, " ") || slices.ContainsFunc(notOurs, func(s string) bool { return strings.Contains(text, s) }) {
 		return
 	}
 	for _, a := range avoided {

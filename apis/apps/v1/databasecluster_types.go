@@ -166,7 +166,7 @@ const (
 	Strict SynchronousMode = "strict"
 )
 
-// DatabaseTLS says how connections to the database are encrypted.
+// DatabaseTLS defines how connections to the database are encrypted.
 type DatabaseTLS struct {
 	// Required refuses connections that are not encrypted.
 	// +optional
@@ -226,7 +226,7 @@ type LocalSecretReference struct {
 	Name string `json:"name"`
 }
 
-// DatabaseBackup says when backups are made, how long they are kept, where.
+// DatabaseBackup defines when backups are made, how long they are kept, where.
 //
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.encryption) == has(self.encryption) || (has(oldSelf.destination) ? !has(self.destination) || self.destination != oldSelf.destination : has(self.destination))",message="backup.encryption can be turned on or off only together with another backup.destination"
 // +kubebuilder:validation:XValidation:rule="!has(self.storageSize) || !has(self.destination) || (self.destination.type == 'volume' && !has(self.destination.bucket))",message="backup.storageSize is of the volume claim that Storeplane creates: leave it out, or backup.destination"
@@ -351,7 +351,7 @@ type BackupDestination struct {
 // +kubebuilder:validation:XValidation:rule="has(self.backupRef) != has(self.destination)",message="restoreFrom needs either a backupRef or a destination"
 // +kubebuilder:validation:XValidation:rule="!has(self.destination) || has(self.name)",message="restoreFrom.destination needs restoreFrom.name, the name of the DatabaseCluster whose backups lie there"
 // +kubebuilder:validation:XValidation:rule="!has(self.destination) || self.destination.type != 'volume' || has(self.destination.bucket)",message="restoreFrom.destination needs the volume claim that backups lie on, as bucket"
-// +kubebuilder:validation:XValidation:rule="has(self.destination) || !has(self.name) && !has(self.__namespace__) && !has(self.encryption)",message="restoreFrom.name, namespace and encryption go with a destination: a Backup says so itself"
+// +kubebuilder:validation:XValidation:rule="has(self.destination) || !has(self.name) && !has(self.__namespace__) && !has(self.encryption)",message="restoreFrom.name, namespace and encryption go with a destination: a Backup has its own"
 // +kubebuilder:validation:XValidation:rule="has(self.backupRef) == has(oldSelf.backupRef) && has(self.destination) == has(oldSelf.destination) && has(self.name) == has(oldSelf.name) && has(self.__namespace__) == has(oldSelf.__namespace__) && has(self.encryption) == has(oldSelf.encryption) && has(self.time) == has(oldSelf.time) && (has(self.systemIdentifier) || !has(oldSelf.systemIdentifier))",message="restoreFrom is immutable, except that systemIdentifier can be added"
 type RestoreFrom struct {
 	// BackupRef names a Backup of the claim's namespace.

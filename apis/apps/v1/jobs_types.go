@@ -71,7 +71,7 @@ type CronJob struct {
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// ConcurrencyPolicy says what happens when a run is due while the one
+	// ConcurrencyPolicy defines what happens when a run is due while the one
 	// before is still going: Forbid skips it, Allow starts it too, Replace
 	// ends the one before. Defaults to Forbid.
 	// +optional
@@ -89,14 +89,14 @@ type CronJob struct {
 	// +kubebuilder:validation:Maximum=86400
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 
-	// SuccessfulJobsHistoryLimit is how many runs that succeeded are kept to
-	// look at. Defaults to 3.
+	// SuccessfulJobsHistoryLimit is how many runs that succeeded are kept.
+	// Defaults to 3.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
-	// FailedJobsHistoryLimit is how many runs that failed are kept to look at.
+	// FailedJobsHistoryLimit is how many runs that failed are kept.
 	// Defaults to 3.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

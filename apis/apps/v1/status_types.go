@@ -10,14 +10,14 @@ type ComponentStatus struct {
 	// Ready is true when all of the component is healthy.
 	Ready bool `json:"ready"`
 
-	// Message says what the component waits for. Empty when ready.
+	// Message describes what the component waits for. Empty when ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
 // CommonStatus is what every claim reports in the same way.
 type CommonStatus struct {
-	// Message says in one line what the claim waits for or what is wrong.
+	// Message describes in one line what the claim waits for or what is wrong.
 	// Empty when all is well.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -40,13 +40,13 @@ type CommonStatus struct {
 
 	// ReadyGeneration is the newest generation of the claim at which all
 	// components were healthy. Where it is less than metadata.generation the
-	// claim's last change is not done, whatever condition Ready says of it for a
+	// claim's last change is not done, whatever condition Ready reports of it for a
 	// moment.
 	// +optional
 	ReadyGeneration int64 `json:"readyGeneration,omitempty"`
 
 	// AcceptedSettings is the data of EnvironmentConfig storeplane that the
-	// claim is composed with, as JSON. The claim goes on with it while the
+	// claim is composed with, as JSON. The claim keeps it while the
 	// EnvironmentConfig cannot be used or does not exist. Empty where the
 	// installation has none.
 	// +optional
@@ -156,7 +156,7 @@ type ConfigStatus struct {
 	// +optional
 	State ConfigState `json:"state,omitempty"`
 
-	// Message says what went wrong. Empty while nothing did.
+	// Message describes what failed. Empty while nothing did.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

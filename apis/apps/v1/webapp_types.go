@@ -6,9 +6,9 @@ import (
 
 // WebAppSpec is a stateless HTTP application.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas <= 10 || (has(self.environment) && self.environment != 'production')",message="replicas may be at most 10 (more only where environment says development or staging)"
-// +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || self.autoscaling.maxReplicas <= 10 || (has(self.environment) && self.environment != 'production')",message="autoscaling.maxReplicas may be at most 10 (more only where environment says development or staging)"
-// +kubebuilder:validation:XValidation:rule="!has(self.workers) || (has(self.environment) && self.environment != 'production') || self.workers.all(w, (!has(w.replicas) || w.replicas <= 10) && (!has(w.autoscaling) || w.autoscaling.maxReplicas <= 10))",message="workers: replicas and autoscaling.maxReplicas may be at most 10 (more only where environment says development or staging)"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas <= 10 || (has(self.environment) && self.environment != 'production')",message="replicas may be at most 10 (more only where environment is development or staging)"
+// +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || self.autoscaling.maxReplicas <= 10 || (has(self.environment) && self.environment != 'production')",message="autoscaling.maxReplicas may be at most 10 (more only where environment is development or staging)"
+// +kubebuilder:validation:XValidation:rule="!has(self.workers) || (has(self.environment) && self.environment != 'production') || self.workers.all(w, (!has(w.replicas) || w.replicas <= 10) && (!has(w.autoscaling) || w.autoscaling.maxReplicas <= 10))",message="workers: replicas and autoscaling.maxReplicas may be at most 10 (more only where environment is development or staging)"
 // +kubebuilder:validation:XValidation:rule="!has(self.podSecurity) || self.podSecurity != 'baseline' || !has(self.environment) || self.environment != 'production'",message="podSecurity may be baseline only where environment is not production: use an image that runs as a user other than root"
 type WebAppSpec struct {
 	Workload `json:",inline"`

@@ -55,7 +55,7 @@ type Workload struct {
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 
-	// Probe that tells when a pod can take requests.
+	// Probe that checks when a pod can take requests.
 	// +optional
 	Probe *Probe `json:"probe,omitempty"`
 
@@ -128,12 +128,12 @@ const (
 	// PodSecurityRestricted runs without root, capabilities and a writable root
 	// file system.
 	PodSecurityRestricted PodSecurityStandard = "restricted"
-	// PodSecurityBaseline runs as the image says, with the capabilities of the
+	// PodSecurityBaseline runs as the image's user, with the capabilities of the
 	// container runtime but NET_RAW, and a writable root file system.
 	PodSecurityBaseline PodSecurityStandard = "baseline"
 )
 
-// Probe says where the application answers when it is ready. Without it, a pod
+// Probe defines where the application answers when it is ready. Without it, a pod
 // is ready when its port accepts a connection.
 type Probe struct {
 	// Path of an HTTP GET that answers 200 to 399 when the pod can take
@@ -222,7 +222,7 @@ type Autoscaling struct {
 
 // AutoscalingMetric is a metric that a number of pods follows.
 type AutoscalingMetric struct {
-	// Type says whose metric it is: Pods, one of each pod, or External, one of
+	// Type is the source of the metric: Pods, one of each pod, or External, one of
 	// something outside the cluster, like the length of a queue.
 	// +kubebuilder:validation:Enum=Pods;External
 	Type string `json:"type"`
@@ -287,7 +287,7 @@ type Worker struct {
 	Probe *WorkerProbe `json:"probe,omitempty"`
 }
 
-// WorkerProbe tells whether a worker is stuck.
+// WorkerProbe checks whether a worker is stuck.
 type WorkerProbe struct {
 	// Command to run in the worker's container. It is not run in a shell.
 	// +kubebuilder:validation:MinItems=1
@@ -386,7 +386,7 @@ type Volume struct {
 	// +optional
 	Secret *corev1.SecretVolumeSource `json:"secret,omitempty"`
 
-	// EmptyDir is scratch space that goes with the pod. With medium Memory it
+	// EmptyDir is scratch space that is deleted with the pod. With medium Memory it
 	// counts as memory of the container that writes to it.
 	// +optional
 	EmptyDir *corev1.EmptyDirVolumeSource `json:"emptyDir,omitempty"`
@@ -398,7 +398,7 @@ type Volume struct {
 	PersistentVolumeClaim *corev1.PersistentVolumeClaimVolumeSource `json:"persistentVolumeClaim,omitempty"`
 }
 
-// Metrics says where the application serves metrics for Prometheus.
+// Metrics defines where the application serves metrics for Prometheus.
 type Metrics struct {
 	// Port of the metrics. Defaults to the application's port.
 	// +optional

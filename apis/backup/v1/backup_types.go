@@ -47,7 +47,7 @@ const (
 	Physical Method = "physical"
 )
 
-// DeletionPolicy says what becomes of the backups when the Backup is deleted.
+// DeletionPolicy defines what becomes of the backups when the Backup is deleted.
 //
 // +kubebuilder:validation:Enum=Orphan;Delete
 type DeletionPolicy string
@@ -105,7 +105,7 @@ type BackupParameters struct {
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]*[dwm]$`
 	Retention string `json:"retention,omitempty"`
 
-	// Keep says which backups stay beyond the age of retention.
+	// Keep defines which backups stay beyond the age of retention.
 	// +optional
 	Keep *Keep `json:"keep,omitempty"`
 
@@ -122,12 +122,12 @@ type BackupParameters struct {
 	Encryption *Encryption `json:"encryption,omitempty"`
 
 	// Verification restores the newest backup into a throw-away database and
-	// looks whether all is there.
+	// checks that all is there.
 	// +optional
 	// +kubebuilder:default={}
 	Verification *Verification `json:"verification,omitempty"`
 
-	// DeletionPolicy says what becomes of the backups when this Backup is
+	// DeletionPolicy defines what becomes of the backups when this Backup is
 	// deleted: Orphan keeps them, Delete deletes them.
 	// +optional
 	// +kubebuilder:default=Orphan
@@ -322,7 +322,7 @@ type BackupObservation struct {
 	NotAuthentic []string `json:"notAuthentic,omitempty"`
 
 	// SystemIdentifier of the PostgreSQL cluster whose physical backups these
-	// are, with its suffix if it was restored: all that is said here is about them
+	// are, with its suffix if it was restored: all that is reported here is about them
 	// alone.
 	// +optional
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`

@@ -45,7 +45,7 @@ type Database struct {
 	Databases []string `json:"databases,omitempty"`
 }
 
-// Connection names a DatabaseCluster, or a Secret that says how to connect.
+// Connection names a DatabaseCluster, or a Secret with a connection.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.databaseClusterRef) != has(self.secretRef)",message="connection needs either a databaseClusterRef or a secretRef"
 type Connection struct {
@@ -60,7 +60,7 @@ type Connection struct {
 	SecretRef *ConnectionSecret `json:"secretRef,omitempty"`
 }
 
-// ConnectionSecret names a Secret that says how to connect to a database.
+// ConnectionSecret names a Secret with a connection to a database.
 type ConnectionSecret struct {
 	// Name of the Secret.
 	// +kubebuilder:validation:MinLength=1

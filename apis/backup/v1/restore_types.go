@@ -25,8 +25,8 @@ type RestoreParameters struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 }
 
-// RestoreSource is which backup to restore. The newest one is taken unless id or
-// time says otherwise.
+// RestoreSource names the backup to restore. The newest one is taken unless id or
+// time is set.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.backupRef) != has(self.location)",message="source needs either a backupRef or a location"
 // +kubebuilder:validation:XValidation:rule="!has(self.id) || !has(self.time)",message="source takes an id or a time, not both"

@@ -22,7 +22,7 @@ type RestoreGrantSpec struct {
 // RestoreGrant lets other namespaces restore what its own namespace has backed up
 // with the platform's credentials, as a ReferenceGrant of the Gateway API lets them
 // refer to what is there: https://gateway-api.sigs.k8s.io/api-types/referencegrant/.
-// A restore that has begun goes on when its grant is deleted. Grants of a namespace
+// A restore that has begun continues when its grant is deleted. Grants of a namespace
 // that is lost are in the ClusterProviderConfig and the installation's settings.
 //
 // +kubebuilder:object:root=true
@@ -37,7 +37,7 @@ type RestoreGrant struct {
 	Spec RestoreGrantSpec `json:"spec"`
 }
 
-// Allows tells whether a namespace may read the backups of the grant's own.
+// Allows reports whether a namespace may read the backups of the grant's own.
 func (g *RestoreGrant) Allows(namespace string) bool {
 	return g.DeletionTimestamp == nil && slices.Contains(g.Spec.To, namespace)
 }

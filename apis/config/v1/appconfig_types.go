@@ -12,15 +12,15 @@ const (
 	AppConfigLabel = "config.example.com/appconfig"
 
 	// BundleAnnotationPrefix with the name of an AppConfig is the annotation of
-	// a pod template that says which bundle its pods run.
+	// a pod template that names the bundle its pods run.
 	BundleAnnotationPrefix = "bundle.config.example.com/"
 
-	// HoldsAnnotation of the objects of the stable name says which bundle's
+	// HoldsAnnotation of the objects of the stable name is the bundle whose
 	// content they hold.
 	HoldsAnnotation = "config.example.com/bundle"
 
 	// AllowAnnotation of a workload, or of a claim that makes workloads, names the
-	// AppConfigs that may change it and tell of its pods, separated by commas.
+	// AppConfigs that may change it and report on its pods, separated by commas.
 	AllowAnnotation = "config.example.com/appconfigs"
 )
 
@@ -101,7 +101,7 @@ type AppConfigParameters struct {
 	// +kubebuilder:validation:MaxItems=32
 	SecretRefs []SecretReference `json:"secretRefs,omitempty"`
 
-	// Inject says how the configuration gets into the containers.
+	// Inject defines how the configuration gets into the containers.
 	// +optional
 	// +kubebuilder:default={}
 	Inject *Inject `json:"inject,omitempty"`
@@ -122,7 +122,7 @@ type AppConfigParameters struct {
 	// +optional
 	Selector *Selector `json:"selector,omitempty"`
 
-	// Rollout says how a change reaches the targets.
+	// Rollout defines how a change reaches the targets.
 	// +optional
 	// +kubebuilder:default={}
 	Rollout *Rollout `json:"rollout,omitempty"`
@@ -171,7 +171,7 @@ type SecretKey struct {
 	As string `json:"as,omitempty"`
 }
 
-// Inject says how the configuration gets into the containers.
+// Inject defines how the configuration gets into the containers.
 type Inject struct {
 	// Env makes each key that is a name of an environment variable one. An
 	// environment variable that the container already has by that name stays.
@@ -239,7 +239,7 @@ const (
 	Sequential Order = "Sequential"
 )
 
-// RolloutBy says who changes the targets.
+// RolloutBy is who changes the targets.
 //
 // +kubebuilder:validation:Enum=Provider;Owner
 type RolloutBy string
@@ -252,7 +252,7 @@ const (
 	ByOwner RolloutBy = "Owner"
 )
 
-// Rollout says how a change reaches the targets.
+// Rollout defines how a change reaches the targets.
 type Rollout struct {
 	// ProgressDeadline is how long a target may make no progress before the
 	// rollout has failed, from 10s to 1h.
@@ -352,7 +352,7 @@ type Debouncing struct {
 	LastChangeTime metav1.Time `json:"lastChangeTime"`
 }
 
-// FailedRollout says why a bundle is not good.
+// FailedRollout describes why a bundle is not good.
 type FailedRollout struct {
 	// Bundle that failed. It is not tried again until the content changes.
 	Bundle string `json:"bundle"`
@@ -399,7 +399,7 @@ type AppConfigObservation struct {
 	// +optional
 	Debouncing *Debouncing `json:"debouncing,omitempty"`
 
-	// Failed says why the newest rollout failed. It is cleared when the content
+	// Failed describes why the newest rollout failed. It is cleared when the content
 	// changes.
 	// +optional
 	Failed *FailedRollout `json:"failed,omitempty"`
@@ -436,7 +436,7 @@ type AppConfigStatus struct {
 }
 
 // AppConfig is the configuration of an application. A change of it reaches the
-// application's workloads as one rolling update, and is taken back by itself if
+// application's workloads as one rolling update, and is rolled back automatically if
 // they do not become healthy.
 //
 // +kubebuilder:object:root=true

@@ -29,12 +29,12 @@ type EcommercePlatformSpec struct {
 	Maintenance *appsv1.Maintenance `json:"maintenance,omitempty"`
 
 	// Frontend is the tier that customers reach. The environment variable
-	// BACKEND_URL tells it where the backend is.
+	// BACKEND_URL has the address of the backend.
 	Frontend Frontend `json:"frontend"`
 
 	// Backend is the tier behind the frontend. The environment variables
-	// DATABASE_URL and REDIS_URL, set from Secrets, tell it where the
-	// database and the cache are.
+	// DATABASE_URL and REDIS_URL, set from Secrets, have the addresses of the
+	// database and the cache.
 	Backend Backend `json:"backend"`
 
 	// Database of the shop.
@@ -170,7 +170,7 @@ type Cache struct {
 	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).compareTo(quantity('16Mi')) >= 0",message="cache.memory must be a quantity of at least 16Mi"
 	Memory string `json:"memory,omitempty"`
 
-	// EvictionPolicy says which keys make room for new ones once the memory is
+	// EvictionPolicy defines which keys make room for new ones once the memory is
 	// used up, by the names of Redis' maxmemory-policy. With noeviction none
 	// do, and writes are refused.
 	// +optional
@@ -182,7 +182,7 @@ type Cache struct {
 	TLS *CacheTLS `json:"tls,omitempty"`
 }
 
-// CacheTLS says whether connections to a cache are encrypted.
+// CacheTLS defines whether connections to a cache are encrypted.
 type CacheTLS struct {
 	// Enabled admits only connections with TLS, by a certificate that an
 	// authority of the cache's own has signed. False is for clients that support

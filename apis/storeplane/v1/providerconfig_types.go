@@ -42,7 +42,7 @@ const (
 	EncryptionNone BackupEncryption = "None"
 )
 
-// ProviderConfigSpec says how an object store is reached.
+// ProviderConfigSpec defines how an object store is reached.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.endpoint) || !self.endpoint.startsWith('http://') || has(self.insecure) && self.insecure",message="endpoint has no TLS, so that credentials and data go in plain text: use https, or set insecure"
 type ProviderConfigSpec struct {
@@ -121,8 +121,8 @@ type RestoreGrant struct {
 // of each Backup that uses them, for its pods to mount: what they may do is what
 // that namespace may do.
 //
-// +kubebuilder:validation:XValidation:rule="(self.source == 'Secret') == has(self.secretRef)",message="credentials.secretRef goes with source Secret"
-// +kubebuilder:validation:XValidation:rule="(self.source == 'InjectedIdentity') == has(self.serviceAccountName)",message="credentials.serviceAccountName goes with source InjectedIdentity"
+// +kubebuilder:validation:XValidation:rule="(self.source == 'Secret') == has(self.secretRef)",message="source Secret and credentials.secretRef require each other"
+// +kubebuilder:validation:XValidation:rule="(self.source == 'InjectedIdentity') == has(self.serviceAccountName)",message="source InjectedIdentity and credentials.serviceAccountName require each other"
 type Credentials struct {
 	// Source of the credentials: None, Secret, Environment (the provider's own, for a
 	// ClusterProviderConfig alone) or InjectedIdentity (the cloud's, by a
@@ -135,12 +135,12 @@ type Credentials struct {
 	// +optional
 	SecretRef *xpv2.SecretReference `json:"secretRef,omitempty"`
 
-	// PerNamespace says, of a ClusterProviderConfig's secretRef, that there is a Secret
+	// PerNamespace states, of a ClusterProviderConfig's secretRef, that there is a Secret
 	// for each namespace of Backups, whose name follows after a hyphen: store-shop.
 	// +optional
 	PerNamespace bool `json:"perNamespace,omitempty"`
 
-	// Shared says, of a ClusterProviderConfig's source Secret or Environment, that the
+	// Shared states, of a ClusterProviderConfig's source Secret or Environment, that the
 	// same credentials are meant for all namespaces: a user who may read Secrets in one that
 	// has a Backup can then read and delete the backups of all.
 	// +optional
@@ -158,7 +158,7 @@ type ProviderConfigStatus struct {
 	xpv2.ProviderConfigStatus `json:",inline"`
 }
 
-// ProviderConfig says how the Backups of its namespace reach an object store.
+// ProviderConfig defines how the Backups of its namespace reach an object store.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || !has(self.spec.credentials.perNamespace) && !has(self.spec.credentials.shared)",message="credentials.perNamespace and shared are of a ClusterProviderConfig: a ProviderConfig is of one namespace"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.encryption)",message="encryption is of a ClusterProviderConfig: with a ProviderConfig name a key in the Backup's spec.forProvider.encryption"
@@ -191,12 +191,12 @@ type ProviderConfigList struct {
 	Items []ProviderConfig `json:"items"`
 }
 
-// ClusterProviderConfig says how the Backups of all namespaces reach an object
+// ClusterProviderConfig defines how the Backups of all namespaces reach an object
 // store. The one named default is used where none is named.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source != 'Secret' || (has(self.spec.credentials.perNamespace) && self.spec.credentials.perNamespace) != (has(self.spec.credentials.shared) && self.spec.credentials.shared) || oldSelf.hasValue() && oldSelf.value().spec.?credentials.?source.orValue('None') == 'Secret' && !oldSelf.value().spec.?credentials.?perNamespace.orValue(false) && !oldSelf.value().spec.?credentials.?shared.orValue(false) && !self.spec.?credentials.?perNamespace.orValue(false) && !self.spec.?credentials.?shared.orValue(false)",message="credentials of source Secret need either perNamespace: true, for a Secret <name>-<namespace> for the Backups of each namespace, or shared: true, for one that lets a user who may read Secrets in one of them read and delete the backups of all",optionalOldSelf=true
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source != 'Environment' || has(self.spec.credentials.shared) && self.spec.credentials.shared || oldSelf.hasValue() && oldSelf.value().spec.?credentials.?source.orValue('None') == 'Environment' && !oldSelf.value().spec.?credentials.?shared.orValue(false)",message="credentials of source Environment are for all namespaces, so that a user who may read Secrets in one that has a Backup can read and delete the backups of all: say shared: true",optionalOldSelf=true
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source == 'Secret' || !has(self.spec.credentials.perNamespace) || !self.spec.credentials.perNamespace",message="credentials.perNamespace goes with source Secret"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source != 'Environment' || has(self.spec.credentials.shared) && self.spec.credentials.shared || oldSelf.hasValue() && oldSelf.value().spec.?credentials.?source.orValue('None') == 'Environment' && !oldSelf.value().spec.?credentials.?shared.orValue(false)",message="credentials of source Environment are for all namespaces, so that a user who may read Secrets in one that has a Backup can read and delete the backups of all: set shared: true",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials) || self.spec.credentials.source == 'Secret' || !has(self.spec.credentials.perNamespace) || !self.spec.credentials.perNamespace",message="credentials.perNamespace requires source Secret"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.encryption) || self.spec.encryption != 'Generated' || has(self.spec.credentials) && self.spec.credentials.source in ['Secret', 'Environment']",message="encryption: Generated goes with credentials of source Secret or Environment, which are the platform's"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -37,7 +37,7 @@ func (d cluster) server() corev1.Container {
 		args = append(args, "--verify-host")
 	}
 	if !d.TLSRequired {
-		args = append(args, "--plain-too")
+		args = append(args, "--allow-plaintext")
 	}
 	return corev1.Container{
 		Name:    name,

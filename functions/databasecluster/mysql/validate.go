@@ -31,7 +31,7 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 	case s.Synchronous != nil && *s.Synchronous && s.Size == 1:
 		return compose.Invalidf("synchronous needs a size of at least 3 with engine mysql, is 1")
 	case s.SynchronousMode == appsv1.Strict:
-		return compose.Invalidf("synchronousMode strict is not available with engine mysql: the group goes on with the servers that are left as long as they are its majority")
+		return compose.Invalidf("synchronousMode strict is not available with engine mysql: a group continues as long as a majority of its servers is left: use quorum")
 	case s.RestoreFrom != nil:
 		return compose.Invalidf("restoreFrom is not available with engine mysql yet: claim an empty database, and restore a dump into it with a Restore")
 	case s.Backup != nil && s.Backup.Enabled != nil && *s.Backup.Enabled:
@@ -78,7 +78,7 @@ func validateUsers(s *appsv1.DatabaseClusterSpec) error {
 		case databases[db.Name]:
 			return compose.Invalidf("databases has %s twice", n)
 		case !users[appsv1.Identifier(engine.Owner(db))]:
-			return compose.Invalidf("databases.%s.owner is %s, who is not among users", n, engine.Owner(db))
+			return compose.Invalidf("databases.%s.owner is %s, which is not in users: add it", n, engine.Owner(db))
 		}
 		databases[db.Name] = true
 	}

@@ -198,6 +198,7 @@ func (d cluster) patroniYAML(dynamic string) string {
 	p("  pg_ident:")
 	p("    - pod postgres postgres")
 	p("    - pod postgres %s", instance.UserMonitoring)
+	p("    - pod %s %s", exporterUser, instance.UserMonitoring)
 	p("  pg_hba:")
 	p("    - local all postgres,%s peer map=pod", instance.UserMonitoring)
 	p("    - local all all scram-sha-256")

@@ -89,6 +89,13 @@ func controlEnv() []corev1.EnvVar {
 	}
 }
 
+// exporterUser and exporterUID are the user of the exporter in its container, which PostgreSQL finds
+// out by the socket (peer): one of Debian's, and not the server's own, which may be the superuser.
+const (
+	exporterUser = "nobody"
+	exporterUID  = 65534
+)
+
 // exporter returns the container that exports PostgreSQL's statistics to Prometheus, as a user that
 // may read these and nothing else.
 func exporter(image string, version number) corev1.Container {
@@ -97,6 +104,8 @@ func exporter(image string, version number) corev1.Container {
 		// Older versions do not have this view, and the exporter would log an error each time.
 		args = append(args, "--collector.stat_checkpointer")
 	}
+	security := build.ContainerSecurity()
+	security.RunAsUser = new(int64(exporterUID))
 	return corev1.Container{
 		Name:    engine.ExporterContainer,
 		Image:   image,
@@ -107,7 +116,7 @@ func exporter(image string, version number) corev1.Container {
 		},
 		Ports:           []corev1.ContainerPort{{Name: engine.ExporterContainer, ContainerPort: metricsPort}},
 		Resources:       build.Resources("10m", "32Mi", "128Mi"),
-		SecurityContext: build.ContainerSecurity(),
+		SecurityContext: security,
 		VolumeMounts:    []corev1.VolumeMount{{Name: engine.RunVolume, MountPath: instance.SocketDir}},
 	}
 }

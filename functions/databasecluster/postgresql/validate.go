@@ -57,7 +57,7 @@ func validateUsers(s *appsv1.DatabaseClusterSpec) error {
 		case databases[db.Name]:
 			return compose.Invalidf("databases has %s twice", n)
 		case !users[appsv1.Identifier(engine.Owner(db))]:
-			return compose.Invalidf("databases.%s.owner is %s, who is not among users", n, engine.Owner(db))
+			return compose.Invalidf("databases.%s.owner is %s, which is not in users: add it", n, engine.Owner(db))
 		}
 		databases[db.Name] = true
 	}

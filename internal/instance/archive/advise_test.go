@@ -20,7 +20,7 @@ func TestAdvise(t *testing.T) {
 	}{
 		"Early": {reason: "Another time helps.", err: fmt.Errorf("%w x", recovery.ErrEarly), want: "cannot restore: the archive ends before the time x: choose an earlier time, or none for all that there is"},
 		"Hole":  {reason: "A time before it helps.", err: fmt.Errorf("%w: x", recovery.ErrHole), want: "cannot restore: the archive has a hole: x: choose a time before that change"},
-		"Store": {reason: "No other time does.", err: store, want: "cannot get WAL: pgBackRest says: unable to find a valid repository"},
+		"Store": {reason: "No other time does.", err: store, want: "cannot get WAL: pgBackRest reports: unable to find a valid repository"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func Serve(ctx context.Context, c Config) error {
 		if now := mounted(c.Repository); now != before {
 			before = now
 			if err := cmd.Process.Signal(syscall.SIGHUP); err != nil && !errors.Is(err, os.ErrProcessDone) {
-				return fmt.Errorf("cannot tell pgBackRest's server about its new certificate: %w", err)
+				return fmt.Errorf("cannot have pgBackRest's server read its new certificate: %w", err)
 			}
 		}
 	}

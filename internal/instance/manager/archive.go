@@ -110,7 +110,7 @@ type logWriter struct{ log *slog.Logger }
 var _ io.Writer = logWriter{}
 
 func (w logWriter) Write(p []byte) (int, error) {
-	w.log.Debug("pgBackRest says", "text", string(p))
+	w.log.Debug("pgBackRest printed", "text", string(p))
 	return len(p), nil
 }
 
@@ -132,7 +132,7 @@ func (a *archiving) pass(ctx context.Context, now time.Time) {
 		return
 	}
 	stats, err := a.server.Archiver(ctx)
-	if !a.Note("look at the archive", err) {
+	if !a.Note("read the archive", err) {
 		return
 	}
 	place, err := a.place()

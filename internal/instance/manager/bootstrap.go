@@ -55,7 +55,7 @@ func (b *member) retryBootstrap(ctx context.Context, status *patroni.Status, now
 		return
 	}
 	err = b.Kube.ReleaseLock(ctx, instance.ConfigName(b.Scope), initializeAnnotation, made, time.Time{})
-	if !b.Note("let servers make the cluster anew", ignore(err, kube.ErrHeld)) || errors.Is(err, kube.ErrHeld) {
+	if !b.Note("let servers create the cluster again", ignore(err, kube.ErrHeld)) || errors.Is(err, kube.ErrHeld) {
 		return
 	}
 	if made == "" {
@@ -79,7 +79,7 @@ func (b *member) deserted(ctx context.Context, status *patroni.Status) bool {
 func (b *member) neverLed(ctx context.Context) bool {
 	last, known := b.LastCluster()
 	waits, err := b.mayHaveData(ctx)
-	if !b.Note("look for data on all volumes", err) || !known {
+	if !b.Note("search all volumes for data", err) || !known {
 		return false
 	}
 	b.lost = instance.Held{Message: waits}
@@ -89,8 +89,13 @@ func (b *member) neverLed(ctx context.Context) bool {
 	if last.Primary == "" {
 		return true
 	}
+	again := "delete ConfigMap " + instance.ConfigName(b.Scope) + " to create the cluster again without that data"
+	if last.Restored() {
+		// What it was restored with has been removed since, so that it could not begin.
+		again = "delete this DatabaseCluster and apply it again, which restores its source once more"
+	}
 	b.lost = instance.Held{Undecided: true, Message: fmt.Sprintf(
-		"no volume has this cluster's data any more, which %s led: restore a backup under another name (spec.restoreFrom), or delete ConfigMap %s to make the cluster anew without that data", last.Primary, instance.ConfigName(b.Scope))}
+		"no volume has this cluster's data any more, which %s led: restore a backup under another name (spec.restoreFrom), or %s", last.Primary, again)}
 	return false
 }
 

@@ -18,7 +18,7 @@ func (p *primary) execute(ctx context.Context, step roll.Step, raw string, desir
 		return
 	}
 	v, err := p.observeUncached(ctx, raw, desired)
-	if !p.Note("look at the servers again", err) {
+	if !p.Note("observe the servers again", err) {
 		return
 	}
 	if again := roll.Next(v.cluster); again.Verb != step.Verb || again.Pod != step.Pod {
@@ -31,13 +31,13 @@ func (p *primary) execute(ctx context.Context, step roll.Step, raw string, desir
 	switch step.Verb {
 	case roll.Wait:
 	case roll.Replace:
-		p.replace(ctx, pod, step.Words)
+		p.replace(ctx, pod, step.Message)
 	case roll.HandOver:
-		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Words)
+		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Message)
 		drain(ctx, p.server.Archiver)
 		p.Note("hand over", p.patroni.Switchover(ctx, p.Pod, step.Pod))
 	case roll.Restart:
-		p.restart(ctx, pod, step.Words)
+		p.restart(ctx, pod, step.Message)
 	}
 }
 

@@ -102,7 +102,7 @@ func (f *fencer) fence(ctx context.Context) error {
 	for range asked {
 		a := <-answers
 		if a.err != nil {
-			f.log.Info("A standby does not say that it receives nothing more", "pod", a.pod, "error", a.err.Error())
+			f.log.Info("A standby does not report that it receives nothing more", "pod", a.pod, "error", a.err.Error())
 			continue
 		}
 		if a.received > most.received {

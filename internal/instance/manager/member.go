@@ -67,8 +67,7 @@ type member struct {
 	empty time.Time
 	lost  instance.Held
 
-	// leaderless is since when there is no leader and this server may not lead, and zero
-	// otherwise.
+	// leaderless is since when there is no leader, and zero otherwise.
 	leaderless time.Time
 }
 
@@ -105,9 +104,7 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	if b.lost.Message != "" {
 		next.Held = &b.lost
 	}
-	if held := b.behind(ctx, status, time.Now()); held != nil {
-		next.Held = held
-	}
+	b.reportNoLeader(ctx, status, time.Now(), &next)
 	if b.kept && !b.ran() {
 		next.Data = b.data
 	}
@@ -189,7 +186,7 @@ func (b *member) settled(problem, last string, now time.Time) string {
 
 func (b *member) filling(last int) int {
 	used, size, err := volume.Usage(b.Volume)
-	if !b.Note("look at the volume", err) {
+	if !b.Note("measure the volume", err) {
 		return last
 	}
 	b.metrics.Volume(used, size)
@@ -210,10 +207,10 @@ func (b *member) grow(ctx context.Context, next *instance.Member) {
 		next.Capacity = capacity.String()
 	}
 	growth, err := b.growth.Grow(ctx, claim, desired.Storage, b.Kube.PatchStorage)
-	b.Note("grow the volume", err)
-	next.Volume = growth.Words
+	b.Note("expand the volume", err)
+	next.Volume = growth.Message
 	if growth.Request && err == nil {
-		b.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Growing the volume of "+b.Pod+" to "+desired.Storage)
+		b.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Expanding the volume of "+b.Pod+" to "+desired.Storage)
 	}
 	if growth.Done || growth.Refused {
 		b.sized.Store(true)

@@ -35,7 +35,7 @@ var errOccupied = errors.New("the volume holds data of another DatabaseCluster")
 // another DatabaseCluster has adopted all of them.
 func (b *member) takeOwnership(ctx context.Context, next *instance.Member) {
 	if b.owned.Load() {
-		b.Note("decide anew whether the server leads", b.reconsider(ctx))
+		b.Note("decide again whether the server leads", b.reconsider(ctx))
 		return
 	}
 	started := b.seen.Load() != nil

@@ -102,7 +102,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	p.growRepository(ctx, desired, time.Now())
 
 	view, err := p.observe(ctx, raw, desired)
-	if !p.Note("look at the servers", err) {
+	if !p.Note("observe the servers", err) {
 		return rollingPeriod
 	}
 	step := roll.Next(view.cluster)
@@ -172,7 +172,7 @@ func stamp(at time.Time) string {
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster, named bool) instance.Cluster {
 	next := instance.Cluster{
 		Primary: p.Pod, Began: stamp(p.since), Set: p.ControllerUID(), Owner: p.OwnerUID(), Timeline: before.Timeline, Applied: before.Applied, Credentials: before.Credentials,
-		Standbys: report.Joined(p.Pod, v.standbys, &before, named), Rolling: step.Words, System: before.System, Stanza: before.Stanza, Archive: before.Archive, Repository: before.Repository,
+		Standbys: report.Joined(p.Pod, v.standbys, &before, named), Rolling: step.Message, System: before.System, Stanza: before.Stanza, Archive: before.Archive, Repository: before.Repository,
 	}
 	if p.repository.known {
 		next.Repository = p.repository.words

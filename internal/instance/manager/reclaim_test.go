@@ -163,7 +163,7 @@ func TestReclaimLarger(t *testing.T) {
 	_, data := twoVolumes(t)
 	r := reclaim(t, 3, 0)
 	second, third := r.server(1, nil), r.server(2, nil)
-	r.held(1, second, "Waiting to know what is on volume claim data-"+setName+"-0")
+	r.held(1, second, "Waiting for the contents of volume claim data-"+setName+"-0")
 	r.held(2, third, "Waiting to know")
 	first := r.server(0, data)
 	r.starts(first, "its volume has the data")
@@ -187,7 +187,7 @@ func TestReclaimStale(t *testing.T) {
 	stale, newest := twoVolumes(t)
 	r := reclaim(t, 2, 0, 1)
 	old := r.server(0, stale)
-	r.held(0, old, "Waiting to know what is on volume claim data-"+setName+"-1")
+	r.held(0, old, "Waiting for the contents of volume claim data-"+setName+"-1")
 	r.starts(r.server(1, newest), "it has the newest data")
 	r.held(0, old, "Waiting for "+setName+"-1 to lead")
 	if d := r.member(1).Data; d == nil || d.State != instance.DataWhole || d.Claim == "" || d.Position <= r.member(0).Data.Position {
@@ -208,7 +208,7 @@ func TestReclaimSmaller(t *testing.T) {
 	stale, newest := twoVolumes(t)
 	r := reclaim(t, 1, 0, 2)
 	first := r.server(0, stale)
-	r.held(0, first, "Waiting to know what is on volume claim data-"+setName+"-2")
+	r.held(0, first, "Waiting for the contents of volume claim data-"+setName+"-2")
 	eventually(t, "it is reported how many servers that takes", func() bool { return r.member(0).Servers == 3 })
 	// The function adds the servers.
 	r.api.put("pods", pod(setName+"-2", "a"))
@@ -399,7 +399,7 @@ func TestReclaimChosen(t *testing.T) {
 	}
 	r := reclaim(t, 2, 0, 1)
 	first := r.server(0, newest)
-	r.held(0, first, "Waiting to know what is on volume claim data-"+setName+"-1")
+	r.held(0, first, "Waiting for the contents of volume claim data-"+setName+"-1")
 	if _, err := os.Stat(filepath.Join(newest.Dir, instance.CandidateFile)); err != nil {
 		t.Fatalf("That it was chosen is forgotten: %v", err)
 	}
@@ -455,7 +455,7 @@ func TestReclaimed(t *testing.T) {
 		held    string
 	}{
 		"Fresh": {reason: "Where there was no volume nothing is waited for."},
-		"Kept":  {reason: "Another volume was there.", kept: []int{0}, held: "Waiting to know what is on volume claim data-" + setName + "-0"},
+		"Kept":  {reason: "Another volume was there.", kept: []int{0}, held: "Waiting for the contents of volume claim data-" + setName + "-0"},
 		"Leaving": {reason: "One that is being deleted is not waited for.", kept: []int{0}, ready: func(r *reclaimed) {
 			r.api.change("persistentvolumeclaims/data-"+setName+"-0", func(o map[string]any) {
 				meta, _ := o["metadata"].(map[string]any)
@@ -469,7 +469,7 @@ func TestReclaimed(t *testing.T) {
 				meta, _ := o["metadata"].(map[string]any)
 				meta["uid"] = "this"
 			})
-		}, held: "Waiting to know what is on volume claim"},
+		}, held: "Waiting for the contents of volume claim"},
 		"Standby":  {reason: "Nor does a standby that it had.", kept: []int{0, 1, 2}, cluster: report(setName+"-0", setName+"-1")},
 		"Outsider": {reason: "One that was not there may have less than it.", kept: []int{0, 1}, cluster: report(setName + "-0"), held: setName + "-1 was not there when the cluster ran last"},
 		"Added":    {reason: "Nor was one that never followed it.", kept: []int{0, 1}, cluster: text(t, instance.Cluster{Primary: setName + "-0", Standbys: []instance.Standby{{Name: setName + "-1", New: true}}}), held: setName + "-1 was not there when the cluster ran last"},

@@ -52,15 +52,15 @@ func (p *primary) growRepository(ctx context.Context, desired *instance.Desired,
 	if !p.Note("read the size of the backups' volume", err) {
 		return
 	}
-	r.known, r.words = true, growth.Words
+	r.known, r.words = true, growth.Message
 	if !growth.Request {
 		return
 	}
 	err = p.Kube.PatchStorage(ctx, want.Claim, want.Storage)
-	p.Note("grow the volume of the backups", err)
+	p.Note("expand the volume of the backups", err)
 	switch {
 	case err == nil:
-		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Growing the volume of the backups to "+want.Storage)
+		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Expanding the volume of the backups to "+want.Storage)
 	case kube.Refused(err):
 		r.words = volume.Refusal(want.Storage, kube.Reason(err))
 	}

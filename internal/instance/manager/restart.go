@@ -32,5 +32,5 @@ func (b *member) recheckUpstream(status *patroni.Status, now time.Time) {
 		return
 	}
 	b.idle = now
-	b.Note("have Patroni look whom its server follows", os.Chtimes(filepath.Join(b.Volume, instance.DataFolder, "postgresql.conf"), now, now))
+	b.Note("have Patroni check which server its own follows", os.Chtimes(filepath.Join(b.Volume, instance.DataFolder, "postgresql.conf"), now, now))
 }

@@ -49,7 +49,7 @@ func (m *Manager) handler() http.Handler {
 		case !m.owned.Load():
 			http.Error(w, "the volume is not known to be this cluster's", http.StatusServiceUnavailable)
 		case !m.sized.Load():
-			http.Error(w, "waiting for the volume to grow", http.StatusServiceUnavailable)
+			http.Error(w, "waiting for the volume to be expanded", http.StatusServiceUnavailable)
 		}
 	})
 	mux.HandleFunc("POST "+patroni.ReleasePath, m.admitted(m.serveRelease))

@@ -120,7 +120,7 @@ func (p *primary) reinitialize(ctx context.Context, v *view) {
 			continue
 		}
 		wal, err := readLog(p.Volume, v.timeline)
-		if !p.Note("look at the WAL", err) {
+		if !p.Note("read the WAL", err) {
 			return
 		}
 		obstacle := p.detached.obstacle(pod.Name, at, wal, time.Now())
@@ -129,7 +129,7 @@ func (p *primary) reinitialize(ctx context.Context, v *view) {
 		}
 		if p.Note("have "+pod.Name+" copy the primary", client.Reinitialize(ctx)) {
 			p.detached.copied[pod.Name] = time.Now()
-			p.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, fmt.Sprintf("%s copies the primary anew: it cannot follow, %s", pod.Name, obstacle))
+			p.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonReplicaReinitializing, fmt.Sprintf("%s copies the primary again: it cannot follow, %s", pod.Name, obstacle))
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (s *stopper) hurried(ctx context.Context) (time.Duration, bool) {
 	defer cancel()
 	answer, err := s.manager.Gone(ctx, patroni.Asked{Pod: s.Pod})
 	if err != nil {
-		s.log.Info("The manager does not say how much time there is", "error", err.Error())
+		s.log.Info("The manager does not report how much time there is", "error", err.Error())
 		return 0, false
 	}
 	return time.Duration(answer.Seconds) * time.Second, answer.Gone

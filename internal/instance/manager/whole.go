@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/postgres"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
@@ -93,7 +94,7 @@ func (a *archiving) compare(ctx context.Context, now time.Time, s postgres.Archi
 		from = last
 	}
 	// A gap that is older than the newest backup has ended with it.
-	a.compared, a.backedUp, a.gaps = true, true, withSets(withLost(a.gaps, c.Lost, from), c.Sets)
+	a.compared, a.backedUp, a.gaps = true, true, withSets(withLost(a.gaps, c, from), c.Sets)
 }
 
 func (a *archiving) open() bool { return (&instance.Archive{Gaps: a.gaps}).Open() }
@@ -114,13 +115,16 @@ func (a *archiving) list(ctx context.Context, now time.Time, s postgres.Archiver
 	}
 }
 
-// withLost returns the gaps, given the WAL that was found to be lost. A gap that is open and
-// was not found again has been filled by a standby.
-func withLost(gaps []instance.Gap, lost []wal.Range, from *time.Time) []instance.Gap {
+// withLost returns the gaps, given the WAL that was found to be lost. A gap that is open, was
+// compared and was not found again has been filled by a standby. WAL from before the newest
+// backup may not be compared any more: that backup ends the gap.
+func withLost(gaps []instance.Gap, c *archive.Comparison, from *time.Time) []instance.Gap {
 	out := slices.DeleteFunc(slices.Clone(gaps), func(g instance.Gap) bool {
-		return g.To == nil && !slices.ContainsFunc(lost, func(r wal.Range) bool { return within(r, g) })
+		first, ok := wal.Parse(g.First)
+		compared := !ok || c.Compared.First.Number <= first.Number
+		return g.To == nil && compared && !slices.ContainsFunc(c.Lost, func(r wal.Range) bool { return within(r, g) })
 	})
-	for _, r := range lost {
+	for _, r := range c.Lost {
 		if !slices.ContainsFunc(out, func(g instance.Gap) bool { return within(r, g) }) {
 			out = append(out, instance.Gap{First: r.First.String(), Last: r.Last.String(), From: from})
 		}

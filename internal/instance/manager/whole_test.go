@@ -30,16 +30,18 @@ func TestWithLost(t *testing.T) {
 		reason string
 		gaps   []instance.Gap
 		lost   []wal.Range
+		from   uint64
 		want   []instance.Gap
 	}{
 		"New":    {reason: "What is lost is a gap.", gaps: []instance.Gap{ended}, lost: []wal.Range{lost(7, 7)}, want: []instance.Gap{ended, gap(lost(7, 7), &at, nil)}},
 		"Known":  {reason: "One that is known stays what it was.", gaps: []instance.Gap{open}, lost: []wal.Range{lost(3, 5)}, want: []instance.Gap{open}},
 		"Partly": {reason: "One that is filled in part stays as well: its backup is on its way.", gaps: []instance.Gap{open}, lost: []wal.Range{lost(3, 3), lost(5, 5)}, want: []instance.Gap{open}},
 		"Filled": {reason: "One that a standby has filled is none.", gaps: []instance.Gap{open, ended}, want: []instance.Gap{ended}},
+		"Before": {reason: "One from before what was compared is not known to be filled.", gaps: []instance.Gap{open}, from: 6, want: []instance.Gap{open}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, withLost(tc.gaps, tc.lost, &at)); diff != "" {
+			if diff := cmp.Diff(tc.want, withLost(tc.gaps, &archive.Comparison{Lost: tc.lost, Compared: lost(tc.from, 9)}, &at)); diff != "" {
 				t.Errorf("%s\nwithLost(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

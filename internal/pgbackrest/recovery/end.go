@@ -15,7 +15,7 @@ var ErrEarly = errors.New("the archive ends before the time")
 var ErrHole = errors.New("the archive has a hole")
 
 // ErrRefused means that PostgreSQL does not start with the data.
-var ErrRefused = errors.New("cannot recover: PostgreSQL says")
+var ErrRefused = errors.New("cannot recover: PostgreSQL reports")
 
 // errEnded means that PostgreSQL ended before it had recovered, or while it was needed.
 var errEnded = errors.New("PostgreSQL ended")

@@ -157,3 +157,27 @@ func (a asker) unheard(how string, by *tls.Config, url string) error {
 	}
 	return nil
 }
+
+// exports connects to a database's server from the container of its exporter, as a program would that
+// has taken the exporter over.
+func exports(ctx context.Context, n notes) error {
+	if err := ready(ctx); err != nil {
+		return err
+	}
+	if err := ground.world.AwaitReady(ctx, started, "DatabaseCluster", "own"); err != nil {
+		return err
+	}
+	as := func(user string) error {
+		_, err := cluster.Exec(ctx, tenantNamespace, "own-postgresql-0", "exporter", nil, "psql", "-h", "/var/run/postgresql", "-U", user, "-d", "postgres", "-c", "SELECT count(*) FROM pg_stat_activity")
+		return err
+	}
+	err := as("postgres")
+	n.Addf("as the superuser: %v", err)
+	switch {
+	case err == nil:
+		err = errors.New("the exporter connects as the superuser")
+	case strings.Contains(err.Error(), "Peer authentication failed"):
+		err = nil
+	}
+	return errors.Join(err, as("monitoring"))
+}

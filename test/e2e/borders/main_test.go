@@ -70,6 +70,7 @@ func attacks() types.Feature {
 		{"a tenant does not write settings of pgBackRest into a field", injectsSettings},
 		{"another tenant's pod reaches no port of a database, and one of its own namespace PostgreSQL's alone", reachesServers},
 		{"the password of a database's servers commands none of them without their certificate", commandsServers},
+		{"the exporter of a database's server reads statistics, and is no superuser", exports},
 		{"a database's server, or the pod of a Backup's Job, opens no connection to a neighbour", opensConnections},
 		{"no pod reaches the pods of a WebApp's Jobs", reachesJobs},
 		{"a pod with a store's credentials reaches no neighbour, and not the cloud's metadata service", reachesMetadata},

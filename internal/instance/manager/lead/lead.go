@@ -131,7 +131,7 @@ func (v *Volume) leads() bool { return v.Data != nil && v.Data.State == instance
 // is no data, and nil and why if it cannot be found out which data is the newest.
 func choose(volumes []Volume) (*Volume, *instance.Held) {
 	if missing := of(volumes, func(v *Volume) bool { return v.Data == nil }); len(missing) > 0 {
-		return nil, &instance.Held{Message: "Waiting to know what is on " + claims(missing) + ", to compare it with the other volumes of this name"}
+		return nil, &instance.Held{Message: "Waiting for the contents of " + claims(missing) + ", to compare them with the other volumes of this name"}
 	}
 	if bad := of(volumes, state(instance.DataUnreadable)); len(bad) > 0 {
 		return nil, undecided("%s cannot be read: %s", claims(bad[:1]), bad[0].Data.Problem)
@@ -139,7 +139,7 @@ func choose(volumes []Volume) (*Volume, *instance.Held) {
 	whole := of(volumes, state(instance.DataWhole))
 	if len(whole) == 0 {
 		if copies := of(volumes, state(instance.DataCopy)); len(copies) > 0 {
-			return nil, undecided("%s began to be copied from a volume that is not there. Delete what is not needed to begin with an empty database", claims(copies))
+			return nil, undecided("%s: an unfinished copy whose source does not exist: delete what is not needed to start with an empty database", claims(copies))
 		}
 		return nil, nil
 	}
@@ -164,7 +164,7 @@ func choose(volumes []Volume) (*Volume, *instance.Held) {
 }
 
 func undecided(format string, args ...any) *instance.Held {
-	return &instance.Held{Message: "It is not decided which volume leads: " + fmt.Sprintf(format, args...), Undecided: true}
+	return &instance.Held{Message: "The leading volume is undecided: " + fmt.Sprintf(format, args...), Undecided: true}
 }
 
 func state(is instance.DataState) func(*Volume) bool {

@@ -41,7 +41,7 @@ func begun(timeline int64, position instance.LSN, history ...instance.Ancestor) 
 func TestDecide(t *testing.T) {
 	const start, first = "start", "first"
 	const choose = ". To lead with a volume of your choice, annotate the DatabaseCluster with lead-with"
-	const undecided = "It is not decided which volume leads: "
+	const undecided = "The leading volume is undecided: "
 	empty := only(instance.DataEmpty)
 	second := []instance.Ancestor{{Timeline: 1, End: 50}}
 	cases := map[string]struct {
@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 		"New":          {reason: "Where no volume was there is nothing to wait for.", want: []string{start, start}},
 		"Empty":        {reason: "Nor where nothing is on them.", cluster: Cluster{Kept: volumes(empty, empty)}, want: []string{start, start}},
 		"Larger":       {reason: "A new volume waits for the one with data.", cluster: Cluster{Kept: volumes(whole(1, 100))}, want: []string{first, "Waiting for db-0 to lead with volume claim data-db-0"}},
-		"Unknown":      {reason: "What has not been read yet may have more.", cluster: Cluster{Kept: volumes(whole(1, 100), nil)}, want: []string{"Waiting to know what is on volume claim data-db-1, to compare it with the other volumes of this name" + choose, "Waiting to know what is on volume claim data-db-1, to compare it with the other volumes of this name" + choose}},
+		"Unknown":      {reason: "What has not been read yet may have more.", cluster: Cluster{Kept: volumes(whole(1, 100), nil)}, want: []string{"Waiting for the contents of volume claim data-db-1, to compare it with the other volumes of this name" + choose, "Waiting for the contents of volume claim data-db-1, to compare it with the other volumes of this name" + choose}},
 		"UnknownNamed": {reason: "The annotation goes without it.", cluster: Cluster{Kept: volumes(whole(1, 100), nil), Named: "data-db-0"}, want: []string{first, "Waiting for db-0 to lead with volume claim data-db-0"}},
 		"Position":     {reason: "Further on one timeline is newer.", cluster: Cluster{Kept: volumes(whole(1, 99), whole(1, 100))}, want: []string{"Waiting for db-1 to lead with volume claim data-db-1", first}},
 		"Same":         {reason: "Of two that have the same the first leads.", cluster: Cluster{Kept: volumes(whole(1, 100), whole(1, 100))}, want: []string{first, "Waiting for db-0 to lead with volume claim data-db-0"}},
@@ -68,7 +68,7 @@ func TestDecide(t *testing.T) {
 		"BegunNamed":   {reason: "Named again it leads.", cluster: Cluster{Kept: volumes(begun(5, 100, second...), whole(2, 200, second...)), Named: "data-db-0"}, want: []string{first, "Waiting for db-0 to lead with volume claim data-db-0"}},
 		"Unreadable":   {reason: "What cannot be read may be the newest.", cluster: Cluster{Kept: volumes(whole(1, 100), only(instance.DataUnreadable))}, want: []string{undecided + "volume claim data-db-1 cannot be read: why" + choose}},
 		"HalfCopied":   {reason: "A copy that was never finished has nothing of its own.", cluster: Cluster{Kept: volumes(only(instance.DataCopy), whole(1, 100))}, want: []string{"Waiting for db-1 to lead with volume claim data-db-1", first}},
-		"CopyAlone":    {reason: "What it was copied from may come back.", cluster: Cluster{Kept: volumes(only(instance.DataCopy), empty)}, want: []string{undecided + "volume claim data-db-0 began to be copied from a volume that is not there. Delete what is not needed to begin with an empty database"}},
+		"CopyAlone":    {reason: "What it was copied from may come back.", cluster: Cluster{Kept: volumes(only(instance.DataCopy), empty)}, want: []string{undecided + "volume claim data-db-0 holds an unfinished copy whose source does not exist: delete it to start with an empty database"}},
 		"Primary":      {reason: "Once one leads all follow.", cluster: Cluster{Primary: true, Kept: volumes(whole(1, 100), nil)}, want: []string{start, start}},
 		"Members":      {reason: "Members of a cluster that ran wait for nothing.", cluster: Cluster{Members: []string{"db-1", "db-0"}}, want: []string{start, start}},
 		"Outsider":     {reason: "One that was not there waits for those that were.", cluster: Cluster{Members: []string{"db-0"}}, want: []string{start, "Waiting for a primary: db-1 was not there when the cluster ran last" + choose}},

@@ -146,7 +146,7 @@ func (s Server) extensions(ctx context.Context, d instance.Database) ([]instance
 	})
 	if message, ok := words(err); ok {
 		// For example, the owner has forbidden connections.
-		return []instance.Problem{databaseProblem(d, "cannot look at extensions: "+message)}, nil
+		return []instance.Problem{databaseProblem(d, "cannot list extensions: "+message)}, nil
 	}
 	return problems, err
 }

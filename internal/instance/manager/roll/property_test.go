@@ -161,12 +161,12 @@ func TestRolls(t *testing.T) {
 			w.check(t, step)
 			w.take(t, step)
 			w.pass()
-			if again := Next(w.Cluster); step.Verb == Wait && step.Words == "" && again.Words == "" {
+			if again := Next(w.Cluster); step.Verb == Wait && step.Message == "" && again.Message == "" {
 				break
 			}
 		}
 		step := Next(w.Cluster)
-		if step.Verb != Wait || step.Words != "" {
+		if step.Verb != Wait || step.Message != "" {
 			t.Fatalf("it does not end: %+v in %+v", step, w.Servers)
 		}
 		for _, s := range w.Servers {

@@ -61,12 +61,12 @@ const (
 	Restart
 )
 
-// Step is the step to take next. Words describes what is being done or waited for, and is
+// Step is the step to take next. Message describes what is being done or waited for, and is
 // empty if nothing is.
 type Step struct {
-	Verb  Verb
-	Pod   string
-	Words string
+	Verb    Verb
+	Pod     string
+	Message string
 
 	// Stuck is a server that still needs a restart after all restarts that it may have.
 	Stuck string
@@ -83,7 +83,7 @@ func Next(c Cluster) Step {
 	}
 	if c.Replace {
 		if s := c.broken(); s != nil {
-			return Step{Verb: Replace, Pod: s.Pod, Words: "Replacing " + s.Pod}
+			return Step{Verb: Replace, Pod: s.Pod, Message: "Replacing " + s.Pod}
 		}
 		if s := c.outdated(); s != nil {
 			return c.step(Replace, s, "Replacing "+s.Pod)
@@ -110,9 +110,9 @@ func (c Cluster) handOver() Step {
 		}
 	}
 	if best == nil {
-		return Step{Words: "Waiting for a standby that can take over from " + c.Primary}
+		return Step{Message: "Waiting for a standby that can take over from " + c.Primary}
 	}
-	return Step{Verb: HandOver, Pod: best.Pod, Words: "Handing over to " + best.Pod}
+	return Step{Verb: HandOver, Pod: best.Pod, Message: "Handing over to " + best.Pod}
 }
 
 // better reports whether a is the better new primary: the one that need not be replaced soon,
@@ -187,9 +187,9 @@ func (c Cluster) last(is func(*Server) bool) *Server {
 // step returns the step if the cluster is healthy, or else one that waits for that.
 func (c Cluster) step(verb Verb, s *Server, words string) Step {
 	if unwell := c.unwell(); unwell != "" {
-		return Step{Words: unwell}
+		return Step{Message: unwell}
 	}
-	return Step{Verb: verb, Pod: s.Pod, Words: words}
+	return Step{Verb: verb, Pod: s.Pod, Message: words}
 }
 
 // unwell returns why no server may be stopped now, or "". A primary that is about to be
@@ -203,7 +203,7 @@ func (c Cluster) unwell() string {
 		case !s.Exists:
 			return "Waiting for " + s.Pod + " to start"
 		case standby && !s.Streaming:
-			return "Waiting for " + s.Pod + " to stream"
+			return "Waiting for " + s.Pod + " to follow the primary"
 		case standby && s.LagBytes > c.LagBytes:
 			return "Waiting for " + s.Pod + " to catch up"
 		case !s.Ready && !s.Outdated:

@@ -51,5 +51,5 @@ func (g *Grower) Grow(ctx context.Context, claim *corev1.PersistentVolumeClaim, 
 
 // refused returns what is known of a volume for which the API server refuses more storage.
 func (g *Grower) refused() Growth {
-	return Growth{Refused: true, Words: Refusal(g.size, g.refusal)}
+	return Growth{Refused: true, Message: Refusal(g.size, g.refusal)}
 }

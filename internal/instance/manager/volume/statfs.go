@@ -9,7 +9,7 @@ import (
 func Usage(path string) (uint64, uint64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(path, &s); err != nil {
-		return 0, 0, fmt.Errorf("cannot look at the volume: %w", err)
+		return 0, 0, fmt.Errorf("cannot measure the volume: %w", err)
 	}
 	block := uint64(s.Bsize) //nolint:gosec // a block size is positive
 	// Blocks that are reserved for root count neither as used nor to the size.

@@ -20,8 +20,8 @@ type Growth struct {
 	// Refused is true if the volume will not have its size until a user changes something.
 	Refused bool
 
-	// Words is why the volume will not have its size. It is empty while the volume expands.
-	Words string
+	// Message is why the volume will not have its size. It is empty while the volume expands.
+	Message string
 }
 
 // Decide decides what to do about a volume that should have a size. Volumes never shrink.
@@ -37,7 +37,7 @@ func Decide(claim *corev1.PersistentVolumeClaim, size string) (Growth, error) {
 		return g, nil
 	}
 	if reason := failure(claim); reason != "" && !g.Request {
-		g.Refused, g.Words = true, Refusal(size, reason)
+		g.Refused, g.Message = true, Refusal(size, reason)
 	}
 	return g, nil
 }

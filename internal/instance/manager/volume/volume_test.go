@@ -44,8 +44,8 @@ func TestDecide(t *testing.T) {
 		"Grow":       {reason: "More is asked for", claim: claim("10Gi", "10Gi"), size: "20Gi", want: Growth{Request: true}},
 		"Growing":    {reason: "It is asked for once", claim: claim("20Gi", "10Gi"), size: "20Gi", want: Growth{}},
 		"Unbound":    {reason: "A volume without capacity is not there yet", claim: claim("20Gi", ""), size: "20Gi", want: Growth{}},
-		"Infeasible": {reason: "The storage cannot", claim: claim("20Gi", "10Gi", infeasible), size: "20Gi", want: Growth{Refused: true, Words: "cannot grow to 20Gi: the storage cannot be that large"}},
-		"Failed":     {reason: "The storage's own words are best", claim: claim("20Gi", "10Gi", infeasible, failed), size: "20Gi", want: Growth{Refused: true, Words: "cannot grow to 20Gi: the disk is broken"}},
+		"Infeasible": {reason: "The storage cannot", claim: claim("20Gi", "10Gi", infeasible), size: "20Gi", want: Growth{Refused: true, Message: "cannot grow to 20Gi: the storage cannot be that large"}},
+		"Failed":     {reason: "The storage's own words are best", claim: claim("20Gi", "10Gi", infeasible, failed), size: "20Gi", want: Growth{Refused: true, Message: "cannot grow to 20Gi: the disk is broken"}},
 		"FailedOnce": {reason: "An old failure is none of the new size's", claim: claim("20Gi", "10Gi", failed), size: "30Gi", want: Growth{Request: true}},
 	}
 	for name, tc := range cases {

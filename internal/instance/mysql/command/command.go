@@ -27,17 +27,17 @@ type Command struct {
 	Namespace string `env:"${namespaceVariable}" help:"Its namespace."           required:""`
 	Scope     string `env:"${scopeVariable}"     help:"Name of its StatefulSet." required:""`
 
-	Address    string `default:":${supervisorPort}"  help:"Address at which to serve probes, metrics and the server's report."`
-	API        int    `default:"${supervisorPort}"   help:"Port of the other servers' supervisors."`
-	Port       int    `default:"${mysqlPort}"        help:"MySQL's port."`
-	Program    string `default:"mysqld"              help:"MySQL's program."`
-	Volume     string `default:"${mysqlVolumeDir}"   help:"Where the volume is mounted."`
-	RunDir     string `default:"${mysqlRunDir}"      help:"Folder of the socket."`
-	ConfigDir  string `default:"${mysqlConfigDir}"   help:"Folder of MySQL's options, and of the authorities by which servers verify each other."`
-	TLSDir     string `default:"${tlsDir}"           help:"Folder of the server's certificate."`
-	ControlDir string `default:"${controlDir}"       help:"Folder of the certificate that servers know each other by."`
-	VerifyHost bool   `help:"The certificates of servers contain their names."`
-	PlainToo   bool   `help:"Accept connections without TLS."`
+	Address        string `default:":${supervisorPort}"  help:"Address at which to serve probes, metrics and the server's report."`
+	API            int    `default:"${supervisorPort}"   help:"Port of the other servers' supervisors."`
+	Port           int    `default:"${mysqlPort}"        help:"MySQL's port."`
+	Program        string `default:"mysqld"              help:"MySQL's program."`
+	Volume         string `default:"${mysqlVolumeDir}"   help:"Where the volume is mounted."`
+	RunDir         string `default:"${mysqlRunDir}"      help:"Folder of the socket."`
+	ConfigDir      string `default:"${mysqlConfigDir}"   help:"Folder of MySQL's options, and of the authorities by which servers verify each other."`
+	TLSDir         string `default:"${tlsDir}"           help:"Folder of the server's certificate."`
+	ControlDir     string `default:"${controlDir}"       help:"Folder of the certificate that servers know each other by."`
+	VerifyHost     bool   `help:"The certificates of servers contain their names."`
+	AllowPlaintext bool   `help:"Accept connections without TLS."`
 }
 
 // Run runs the server until the context ends, and then stops it.
@@ -64,7 +64,7 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 			// Clients are verified by certificate only if they are servers of this cluster.
 			Authority:       file(control.FileAuthority),
 			PeerCertificate: file(control.FileCertificate), PeerKey: file(control.FileKey), PeerAuthority: filepath.Join(c.ConfigDir, instance.FilePeers),
-			VerifyHost: c.VerifyHost, TLSRequired: !c.PlainToo,
+			VerifyHost: c.VerifyHost, TLSRequired: !c.AllowPlaintext,
 		},
 	}, outside, log, os.Stderr)
 	m, err := manager.New(manager.Config{

@@ -121,13 +121,13 @@ func Decide(c Cluster) Action {
 	own := c.Reports[c.Pod]
 	switch {
 	case own.stranded():
-		return Action{Verb: Leave, Message: "Leaving the group, of which no server is left that this one could receive from"}
+		return Action{Verb: Leave, Message: "Leaving the group: no member is online that this server could recover from"}
 	case own.Joined() && c.Record.Confirmed && own.Group != c.Record.Name:
 		return Action{Verb: Leave, Message: "Leaving group " + own.Group + ": the group of this cluster is " + c.Record.Name}
 	case own.Joined():
 		return Action{Verb: Stay}
 	case own.Running && own.State == Failed:
-		return Action{Verb: Leave, Message: "Leaving the group, which this server has lost"}
+		return Action{Verb: Leave, Message: "Leaving the group: this server is in state ERROR"}
 	}
 	if p := Live(c.Reports, c.Record.Name); p != nil {
 		return c.follow(&own, p)
@@ -174,7 +174,7 @@ func (c *Cluster) lead(own *Report) Action {
 		return c.leadNamed(own)
 	}
 	if gone := c.gone(); len(gone) > 0 {
-		return undecided("the volume of %s, which was a member of the last group, is not there any more, and may have had the newest writes%s", list(gone), c.hint())
+		return undecided("the volume of %s, a member of the last group, no longer exists or is empty, and may have had the newest writes%s", list(gone), c.hint())
 	}
 	var missing, starting []string
 	needed := 0
@@ -197,10 +197,10 @@ func (c *Cluster) lead(own *Report) Action {
 		return a
 	}
 	if len(missing) > 0 {
-		return wait("Waiting to know what is on volume claim %s, to compare it with the other volumes of this name%s", list(missing), c.hint())
+		return wait("Waiting for the contents of volume claim %s, to compare them with the other volumes of this name%s", list(missing), c.hint())
 	}
 	if len(starting) > 0 {
-		return wait("Waiting for MySQL on %s to say which transactions it has", list(starting))
+		return wait("Waiting for MySQL on %s to report its transactions", list(starting))
 	}
 	return c.newest(own)
 }
@@ -275,7 +275,7 @@ func (c *Cluster) beginEmpty(own *Report) Action {
 	case c.Record.Ran():
 		return undecided("no volume claim holds the data that this cluster had%s", c.hint())
 	case len(copies) > 0:
-		return undecided("volume claim %s began to be copied from a volume that is not there. Delete what is not needed to begin with an empty database", c.claim(copies[0]))
+		return undecided("volume claim %s holds an unfinished copy whose source does not exist: delete it to start with an empty database", c.claim(copies[0]))
 	}
 	return c.found(own, c.first())
 }
@@ -373,7 +373,7 @@ func wait(format string, args ...any) Action {
 }
 
 func undecided(format string, args ...any) Action {
-	return Action{Verb: Stay, Undecided: true, Message: "It is not decided which volume leads: " + fmt.Sprintf(format, args...)}
+	return Action{Verb: Stay, Undecided: true, Message: "The leading volume is undecided: " + fmt.Sprintf(format, args...)}
 }
 
 func list(names []string) string { return strings.Join(names, ", ") }

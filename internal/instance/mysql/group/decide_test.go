@@ -104,13 +104,13 @@ func TestDecide(t *testing.T) {
 	named := func(claim string) func(*Cluster) { return func(c *Cluster) { c.Named = claim } }
 	hint := ". To lead with a volume of your choice, annotate the DatabaseCluster with lead-with=<volume claim>@x"
 	plainly := func(message string) Action {
-		return Action{Verb: Stay, Undecided: true, Message: "It is not decided which volume leads: " + message}
+		return Action{Verb: Stay, Undecided: true, Message: "The leading volume is undecided: " + message}
 	}
 	undecided := func(message string) Action {
-		return Action{Verb: Stay, Undecided: true, Message: "It is not decided which volume leads: " + message + hint}
+		return Action{Verb: Stay, Undecided: true, Message: "The leading volume is undecided: " + message + hint}
 	}
 	gone := func(pods string) Action {
-		return undecided("the volume of " + pods + ", which was a member of the last group, is not there any more, and may have had the newest writes")
+		return undecided("the volume of " + pods + ", a member of the last group, no longer exists or is empty, and may have had the newest writes")
 	}
 	wait := func(message string) Action { return Action{Verb: Stay, Message: message} }
 
@@ -138,16 +138,16 @@ func TestDecide(t *testing.T) {
 	}{
 		"Member":     {reason: "A member stays.", servers: "SPS", want: Action{Verb: Stay}},
 		"Recovering": {reason: "A server on its way into the group goes on.", servers: "rPS", want: Action{Verb: Stay}},
-		"Stranded":   {reason: "A server that no member can bring up to date gives up.", servers: "rr-", want: Action{Verb: Leave, Message: "Leaving the group, of which no server is left that this one could receive from"}},
+		"Stranded":   {reason: "A server that no member can bring up to date gives up.", servers: "rr-", want: Action{Verb: Leave, Message: "Leaving the group: no member is online that this server could recover from"}},
 		"Founds":     {reason: "A founder is alone for a moment.", servers: "r--", want: Action{Verb: Stay}},
 		"Former":     {reason: "A member of an earlier group leaves it, whether it leads or follows.", servers: "SPS", but: func(c *Cluster) { c.Record.Name = "other" }, want: Action{Verb: Leave, Message: "Leaving group #: the group of this cluster is other"}},
-		"Failed":     {reason: "A server that has lost its group leaves it before anything else.", servers: "EPS", want: Action{Verb: Leave, Message: "Leaving the group, which this server has lost"}},
+		"Failed":     {reason: "A server that has lost its group leaves it before anything else.", servers: "EPS", want: Action{Verb: Leave, Message: "Leaving the group: this server is in state ERROR"}},
 
 		"New":         {reason: "The first server of a new cluster initializes a database.", servers: "eee", but: fresh, want: Action{Verb: Initialize}},
 		"NewAlone":    {reason: "A server that is not scheduled holds nothing up: no volume is older than the cluster.", servers: "e--", but: fresh, want: Action{Verb: Initialize}},
 		"NewSecond":   {reason: "The others wait for it.", servers: "eee", but: func(c *Cluster) { fresh(c); c.Pod = "db-1" }, want: wait("Waiting for db-0 to lead with volume claim data-db-0")},
 		"Initialized": {reason: "Then it founds the group.", servers: "oee", but: fresh, want: Action{Verb: Bootstrap}},
-		"RecordLost":  {reason: "Transactions without a record mean that the record was lost: every volume is compared.", servers: "oo-", transactions: []string{all, all}, but: fresh, want: wait("Waiting to know what is on volume claim data-db-2, to compare it with the other volumes of this name" + hint)},
+		"RecordLost":  {reason: "Transactions without a record mean that the record was lost: every volume is compared.", servers: "oo-", transactions: []string{all, all}, but: fresh, want: wait("Waiting for the contents of volume claim data-db-2, to compare it with the other volumes of this name" + hint)},
 
 		"Copies":        {reason: "An empty server copies a member.", servers: "ePS", want: Action{Verb: InitializeCopy}},
 		"CopiesOn":      {reason: "A copy that was not finished is begun again.", servers: "cPS", transactions: []string{"", all, all}, want: Action{Verb: JoinByCopy}},
@@ -170,10 +170,10 @@ func TestDecide(t *testing.T) {
 		"Newest":        {reason: "After an outage of all the newest leads.", servers: "ooo", transactions: []string{all, "#:1-8", "#:1-7"}, want: Action{Verb: Bootstrap}},
 		"Older":         {reason: "The others wait for it.", servers: "ooo", transactions: []string{"#:1-8", all, "#:1-7"}, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
 		"Equal":         {reason: "Of equals the first leads.", servers: "ooo", transactions: []string{all, all, all}, want: Action{Verb: Bootstrap}},
-		"Missing":       {reason: "A member that does not answer may be the newest.", servers: "oo-", transactions: []string{all, all}, want: wait("Waiting to know what is on volume claim data-db-2, to compare it with the other volumes of this name" + hint)},
-		"Starting":      {reason: "So may one that is starting.", servers: "oos", transactions: []string{all, all}, want: wait("Waiting for MySQL on db-2 to say which transactions it has")},
+		"Missing":       {reason: "A member that does not answer may be the newest.", servers: "oo-", transactions: []string{all, all}, want: wait("Waiting for the contents of volume claim data-db-2, to compare it with the other volumes of this name" + hint)},
+		"Starting":      {reason: "So may one that is starting.", servers: "oos", transactions: []string{all, all}, want: wait("Waiting for MySQL on db-2 to report its transactions")},
 		"StartsItself":  {reason: "It may be this one.", servers: "soo", transactions: []string{"", all, all}, want: wait("Waiting for MySQL to start")},
-		"CannotStart":   {reason: "Why one does not start is said.", servers: "oos", transactions: []string{all, all}, but: func(c *Cluster) { r := c.Reports["db-2"]; r.Problem = "killed"; c.Reports["db-2"] = r }, want: wait("Waiting for MySQL on db-2 (killed) to say which transactions it has")},
+		"CannotStart":   {reason: "Why one does not start is said.", servers: "oos", transactions: []string{all, all}, but: func(c *Cluster) { r := c.Reports["db-2"]; r.Problem = "killed"; c.Reports["db-2"] = r }, want: wait("Waiting for MySQL on db-2 (killed) to report its transactions")},
 		"EmptyMember":   {reason: "An empty volume of a member has lost what may be the newest.", servers: "eoo", transactions: []string{"", all, all}, want: gone("db-0")},
 		"GoneMember":    {reason: "So has one that does not exist any more.", servers: "oo", transactions: []string{all, all}, but: func(c *Cluster) { c.Record.Members["db-2"] = "uid-db-2" }, want: gone("db-2")},
 		"CopyMember":    {reason: "One that copies a member has had nothing of its own.", servers: "oco", transactions: []string{all, "", all}, want: Action{Verb: Bootstrap}},
@@ -186,13 +186,13 @@ func TestDecide(t *testing.T) {
 		"NamedMissing":  {reason: "A wrong name is reported.", servers: "oo", but: named("data-db-7"), want: undecided("volume claim data-db-7, which the annotation names, does not exist")},
 		"NamedEmpty":    {reason: "An empty volume cannot lead, whatever the annotation says.", servers: "eo", but: named("data-db-0"), want: undecided("volume claim data-db-0, which the annotation names, holds no database")},
 		"Kept":          {reason: "Volumes of an earlier cluster are compared.", servers: "oo", transactions: []string{"#:1-8", all}, but: kept, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
-		"KeptMissing":   {reason: "All of them.", servers: "o-", transactions: []string{all}, but: kept, want: wait("Waiting to know what is on volume claim data-db-1, to compare it with the other volumes of this name" + hint)},
+		"KeptMissing":   {reason: "All of them.", servers: "o-", transactions: []string{all}, but: kept, want: wait("Waiting for the contents of volume claim data-db-1, to compare it with the other volumes of this name" + hint)},
 		"KeptEmpty":     {reason: "An empty one beside a database does not initialize.", servers: "eo", transactions: []string{"", all}, but: kept, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
-		"KeptCopy":      {reason: "A copy whose source is gone is no database.", servers: "ce", but: kept, want: plainly("volume claim data-db-0 began to be copied from a volume that is not there. Delete what is not needed to begin with an empty database")},
+		"KeptCopy":      {reason: "A copy whose source is gone is no database.", servers: "ce", but: kept, want: plainly("volume claim data-db-0 holds an unfinished copy whose source does not exist: delete it to start with an empty database")},
 		"OtherClaim":    {reason: "A report about another volume of that name says nothing.", servers: "oo", transactions: []string{all, all}, but: func(c *Cluster) { c.Volumes[1].UID = "new" }, want: gone("db-1")},
-		"KeptOther":     {reason: "A report about another volume of that name says nothing.", servers: "oo", transactions: []string{all, all}, but: func(c *Cluster) { kept(c); c.Volumes[1].UID = "new" }, want: wait("Waiting to know what is on volume claim data-db-1, to compare it with the other volumes of this name" + hint)},
+		"KeptOther":     {reason: "A report about another volume of that name says nothing.", servers: "oo", transactions: []string{all, all}, but: func(c *Cluster) { kept(c); c.Volumes[1].UID = "new" }, want: wait("Waiting for the contents of volume claim data-db-1, to compare it with the other volumes of this name" + hint)},
 		"Beyond":        {reason: "A member that is not desired any more is needed to compare.", servers: "oo-", transactions: []string{all, all}, but: func(c *Cluster) { c.Size = 2 }, want: Action{Verb: Stay, Servers: 3, Message: "Waiting for server 3 of this cluster, to compare volume claim data-db-2 with the others of this name" + hint}},
-		"NamedBeyond":   {reason: "So is one that the annotation names.", servers: "oo-", transactions: []string{all, all}, but: func(c *Cluster) { c.Size, c.Named = 2, "data-db-2" }, want: Action{Verb: Stay, Undecided: true, Servers: 3, Message: "It is not decided which volume leads: volume claim data-db-2, which the annotation names, is that of server 3: raise size to 3, or name another one"}},
+		"NamedBeyond":   {reason: "So is one that the annotation names.", servers: "oo-", transactions: []string{all, all}, but: func(c *Cluster) { c.Size, c.Named = 2, "data-db-2" }, want: Action{Verb: Stay, Undecided: true, Servers: 3, Message: "The leading volume is undecided: volume claim data-db-2, which the annotation names, is that of server 3: raise size to 3, or name another one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := situation(t, c.servers, c.transactions...)

@@ -92,7 +92,7 @@ func (b *member) report(state *State, last *instance.Member, now time.Time) inst
 
 func (b *member) filling(last int) int {
 	used, size, err := volume.Usage(b.Volume)
-	if !b.Note("look at the volume", err) {
+	if !b.Note("measure the volume", err) {
 		return last
 	}
 	b.metrics.Volume(used, size)
@@ -110,9 +110,9 @@ func (b *member) grow(ctx context.Context, next *instance.Member) {
 		next.Capacity = capacity.String()
 	}
 	growth, err := b.growth.Grow(ctx, claim, desired.Storage, b.Kube.PatchStorage)
-	b.Note("grow the volume", err)
-	next.Volume = growth.Words
+	b.Note("expand the volume", err)
+	next.Volume = growth.Message
 	if growth.Request && err == nil {
-		b.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Growing the volume of "+b.Pod+" to "+desired.Storage)
+		b.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Expanding the volume of "+b.Pod+" to "+desired.Storage)
 	}
 }

@@ -106,7 +106,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 		return rollingPeriod
 	}
 	view, err := p.observe(ctx, desired, p.pods.List(), p.set.One())
-	if !p.Note("look at the servers", err) {
+	if !p.Note("observe the servers", err) {
 		return rollingPeriod
 	}
 	step := roll.Next(view.cluster)
@@ -169,7 +169,7 @@ func (p *primary) observe(ctx context.Context, desired *instance.Desired, pods [
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster) instance.Cluster {
 	next := instance.Cluster{
 		Primary: p.Pod, Set: p.ControllerUID(), Owner: p.OwnerUID(), Applied: before.Applied, Credentials: before.Credentials,
-		Standbys: report.Joined(p.Pod, v.standbys, &before, false), Rolling: step.Words,
+		Standbys: report.Joined(p.Pod, v.standbys, &before, false), Rolling: step.Message,
 	}
 	problems := slices.Concat(p.applied.Problems, report.Pods(v.pods, before.Problems))
 	if p.applied.Done {
@@ -223,7 +223,7 @@ func (p *primary) execute(ctx context.Context, step roll.Step, desired *instance
 		return
 	}
 	v, err := p.observeUncached(ctx, desired)
-	if !p.Note("look at the servers again", err) {
+	if !p.Note("observe the servers again", err) {
 		return
 	}
 	if again := roll.Next(v.cluster); again.Verb != step.Verb || again.Pod != step.Pod {
@@ -234,7 +234,7 @@ func (p *primary) execute(ctx context.Context, step roll.Step, desired *instance
 	case roll.Replace:
 		p.replace(ctx, v, step)
 	case roll.HandOver:
-		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Words)
+		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Message)
 		if p.Note("hand over", p.server.HandOver(ctx, v.servers[step.Pod])) {
 			p.Note("mark the pod that was handed over to", p.Handed(ctx, step.Pod))
 		}
@@ -267,6 +267,6 @@ func (p *primary) replace(ctx context.Context, v *view, step roll.Step) {
 		return
 	}
 	if p.Note("replace a pod", err) {
-		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Words)
+		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Message)
 	}
 }

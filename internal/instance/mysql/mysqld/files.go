@@ -58,7 +58,7 @@ func (f Files) clear(o Options) error {
 		}
 	}
 	if err := os.Mkdir(f.TemporaryDir(), 0o700); err != nil {
-		return fmt.Errorf("cannot make the folder of temporary files: %w", err)
+		return fmt.Errorf("cannot create the folder of temporary files: %w", err)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (f Files) EndCopy() error {
 func (f Files) SetAside() (string, error) {
 	former, err := filepath.Glob(f.DataDir() + "-" + aside + "-*")
 	if err != nil {
-		return "", fmt.Errorf("cannot look for what was set aside before: %w", err)
+		return "", fmt.Errorf("cannot find what was set aside before: %w", err)
 	}
 	for _, folder := range former {
 		if err := os.RemoveAll(folder); err != nil {
@@ -155,7 +155,7 @@ func exists(name string) (bool, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("cannot look for %s: %w", name, err)
+		return false, fmt.Errorf("cannot find %s: %w", name, err)
 	}
 	return true, nil
 }

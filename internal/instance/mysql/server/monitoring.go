@@ -26,7 +26,7 @@ func (s Server) Monitoring(ctx context.Context, password string) error {
 		var has []byte
 		err := conn.QueryRowContext(ctx, "SELECT authentication_string FROM mysql.user WHERE user = ? AND host = ?", instance.UserMonitoring, monitoringHost).Scan(&has)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("cannot look for the user of the exporter: %w", err)
+			return fmt.Errorf("cannot find the user of the exporter: %w", err)
 		}
 		if err == nil && verifier.Matches(has, password) {
 			return nil

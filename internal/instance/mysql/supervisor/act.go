@@ -31,7 +31,7 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 		s.suspected = 0
 	}
 	if action.Verb != group.Stay {
-		s.log.Info("Next", "action", action.Verb)
+		s.log.Info("Executing action", "action", action.Verb)
 	}
 	s.hold(instance.Held{Message: action.Message, Undecided: action.Undecided}, action.Servers)
 	return s.act(ctx, action, &c)
@@ -147,12 +147,12 @@ func (s *Supervisor) setAside(ctx context.Context, action group.Action, c *group
 	s.failures = 0
 	where, err := s.Files.SetAside()
 	if errors.Is(err, volume.ErrNoRoom) {
-		s.log.Info("The data is replaced by a copy of a member, since there is no room to set it aside: it " + action.Message)
+		s.log.Info("Data replaced by a copy of a member, since the volume has no room to set it aside", "cause", action.Message)
 		return s.Files.BeginCopy()
 	}
 	if err != nil {
 		return err
 	}
-	s.log.Info("The data is set aside, since it "+action.Message, "folder", where)
+	s.log.Info("Data set aside", "cause", action.Message, "folder", where)
 	return nil
 }

@@ -404,7 +404,7 @@ func (s *Supervisor) hold(held instance.Held, servers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if held.Message != s.held.Message && held.Message != "" {
-		s.log.Info(held.Message)
+		s.log.Info("Waiting", "for", held.Message)
 	}
 	s.held, s.needed = held, servers
 }
@@ -416,7 +416,7 @@ func (s *Supervisor) problem(err error) {
 		message = err.Error()
 	}
 	if message != "" && message != s.failing {
-		s.log.Info("Trying again", "error", message)
+		s.log.Info("Operation failed, retrying", "error", message)
 	}
 	s.failing = message
 }
