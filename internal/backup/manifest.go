@@ -42,6 +42,10 @@ type Manifest struct {
 	// Server is the version that the server reports.
 	Server string `json:"server"`
 
+	// System is the system identifier of a PostgreSQL server, which tells databases apart that had
+	// the same name, and otherwise "".
+	System string `json:"system,omitempty"`
+
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished"`
 

@@ -321,15 +321,16 @@ type BackupObservation struct {
 	// +optional
 	NotAuthentic []string `json:"notAuthentic,omitempty"`
 
-	// SystemIdentifier of the PostgreSQL cluster whose physical backups these
-	// are, with its suffix if it was restored: all that is reported here is about them
-	// alone.
+	// SystemIdentifier of the PostgreSQL cluster whose backups these are, with its
+	// suffix if physical ones were restored: all that is reported here is about them
+	// alone. It is empty for other engines.
 	// +optional
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`
 
 	// OtherSystems are PostgreSQL clusters that had the same name and whose
-	// backups lie in the same place, at most five. They are restored by
-	// restoreFrom.systemIdentifier of a DatabaseCluster.
+	// backups lie in the same place, at most five. Physical ones are restored by
+	// restoreFrom.systemIdentifier of a DatabaseCluster, logical ones by source.id or
+	// source.time of a Restore. They do not expire.
 	// +optional
 	// +listType=map
 	// +listMapKey=systemIdentifier

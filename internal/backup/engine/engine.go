@@ -21,6 +21,10 @@ type Server interface { //nolint:interfacebloat // it is all that backups ask of
 	// Version returns the version that the server reports.
 	Version(ctx context.Context) (string, error)
 
+	// System returns what tells the server's data from those of every other server, for good, or ""
+	// if the engine has no such identifier or the user may not read it.
+	System(ctx context.Context) (string, error)
+
 	// Databases returns the names of all databases but the server's own.
 	Databases(ctx context.Context) ([]string, error)
 

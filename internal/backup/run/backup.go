@@ -95,6 +95,9 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 	if m.Server, err = j.server.Version(ctx); err != nil {
 		return nil, err
 	}
+	if m.System, err = j.server.System(ctx); err != nil {
+		return nil, err
+	}
 	if m.Roles, err = j.server.Roles(ctx); err != nil {
 		return nil, err
 	}

@@ -13,8 +13,9 @@ const shown = 10
 
 // catalog summarizes the good backups of a listing.
 func catalog(l *store.Listing) *backup.Catalog {
-	c := &backup.Catalog{}
-	good := l.Good()
+	c := &backup.Catalog{System: ownSystem(l)}
+	c.Others = otherSystems(l, c.System)
+	good := slices.DeleteFunc(l.Good(), func(i store.Item) bool { return !isOf(i, c.System) })
 	slices.Reverse(good)
 	for _, item := range good {
 		e := item.Entry()
@@ -81,7 +82,7 @@ func isUnsealed(item store.Item, first *store.Item) bool {
 }
 
 // choose returns the backup that a Task names: by its id, or the newest up to a time, or the
-// newest, good or not. If that one is damaged, an older one is not taken instead, which is for
+// newest, good or not, unless there are several databases' for a Restore to choose from. If that one is damaged, an older one is not taken instead, which is for
 // the user to decide. But backups that were not written with the key, or cannot be read with it,
 // are skipped unless the id names them. A plain one beside encrypted ones is not restored unless
 // the id names it. Times are compared by the second, so that a time copied
@@ -89,6 +90,11 @@ func isUnsealed(item store.Item, first *store.Item) bool {
 func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 	items := slices.Clone(l.Items)
 	slices.Reverse(items)
+	if t.Action == backup.Restore && t.ID == "" && t.Time == nil {
+		if err := ambiguous(l); err != nil {
+			return store.Item{}, err
+		}
+	}
 	var skipped error
 	for _, item := range items {
 		switch {
@@ -145,12 +151,16 @@ func foreign(err error) bool {
 	return r == backup.BackupNotAuthentic || r == backup.KeyMissing
 }
 
-// expired returns the ids of the backups that expire by a policy. A backup that is not good keeps
+// expired returns the ids of the backups that expire by a policy: none of another system. A backup that is not good keeps
 // no other one from expiring.
 func expired(p backup.Policy, l *store.Listing, now time.Time) []string {
 	var good, ids []string
 	var entries []backup.Entry
+	own := ownSystem(l)
 	for _, item := range l.Good() {
+		if !isOf(item, own) {
+			continue
+		}
 		entries = append(entries, item.Entry())
 		good = append(good, item.ID)
 	}
@@ -159,7 +169,7 @@ func expired(p backup.Policy, l *store.Listing, now time.Time) []string {
 	}
 	entries = slices.DeleteFunc(entries, func(e backup.Entry) bool { return slices.Contains(ids, e.ID) })
 	for _, item := range l.Items {
-		if slices.Contains(good, item.ID) {
+		if slices.Contains(good, item.ID) || !isOf(item, own) {
 			continue
 		}
 		e := item.Entry()

@@ -116,6 +116,9 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 	return info.Version, failed(ctx, "cannot connect to the server", err)
 }
 
+// System returns "": servers of a group have an identifier each.
+func (*Server) System(context.Context) (string, error) { return "", nil }
+
 // Databases returns the databases that are not the server's own.
 func (s *Server) Databases(ctx context.Context) ([]string, error) {
 	all, err := s.client.ListDatabaseNames(ctx, bson.D{})

@@ -22,6 +22,9 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 	return version, failed(ctx, "cannot connect to the server", err)
 }
 
+// System returns "": servers of a group have an identifier each.
+func (*Server) System(context.Context) (string, error) { return "", nil }
+
 // Databases returns the databases that are not the server's own.
 func (s *Server) Databases(ctx context.Context) ([]string, error) {
 	all, err := s.names(ctx, "cannot list the databases", "SELECT schema_name FROM information_schema.schemata ORDER BY schema_name")

@@ -128,6 +128,19 @@ func (s *Server) tool(name, database string, args ...string) (engine.Tool, error
 	}, nil
 }
 
+// System returns the system identifier, which initdb has generated.
+func (s *Server) System(ctx context.Context) (string, error) {
+	var system string
+	err := s.with(ctx, maintenance, func(c *pgx.Conn) error {
+		err := c.QueryRow(ctx, "SELECT system_identifier::text FROM pg_catalog.pg_control_system()").Scan(&system)
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" {
+			return nil // a provider's server may not let its users call this
+		}
+		return failed(ctx, "cannot read the system identifier", err)
+	})
+	return system, err
+}
+
 // missing reports whether err means that the database does not exist.
 func missing(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
