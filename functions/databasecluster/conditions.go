@@ -67,7 +67,7 @@ func (d *cluster) archiving() verdict {
 	case d.full():
 		return d.fullVerdict()
 	case a.Failing != "":
-		return verdict{reason: appsv1.ReasonFailing, message: clip("What is written is not archived: " + a.Failing)}
+		return failing(a)
 	case a.Lost():
 		return verdict{reason: appsv1.ReasonArchiveGap, message: "The repository holds no backup: nothing can be restored until " + d.gapBackup() + " has made one"}
 	case a.Open():
@@ -76,6 +76,30 @@ func (d *cluster) archiving() verdict {
 		return verdict{reason: appsv1.ReasonPending, message: "Nothing has been archived yet"}
 	}
 	return verdict{True: true, reason: appsv1.ReasonArchiving}
+}
+
+func failing(a *instance.Archive) verdict {
+	return verdict{reason: appsv1.ReasonFailing, message: clip("What is written is not archived: " + a.Failing)}
+}
+
+func noPrimary() verdict {
+	return verdict{reason: appsv1.ReasonNoPrimary, message: "No primary takes writes"}
+}
+
+// faults returns the conditions that are False although the claim is refused, by what the servers
+// report: what has it refused, such as a Secret that was deleted, may be the cause.
+func (d *inputs) faults() []compose.Condition {
+	if d.live == nil || d.live.desired.Hibernated {
+		return nil
+	}
+	var out []compose.Condition
+	if a := d.live.cluster.Archive; a != nil && a.Failing != "" {
+		out = append(out, failing(a).condition(appsv1.TypeArchivingHealthy), failing(a).condition(appsv1.TypeBackupHealthy))
+	}
+	if d.live.cluster.Primary != "" && d.live.primary() == "" {
+		out = append(out, noPrimary().condition(appsv1.TypeReplicationHealthy))
+	}
+	return out
 }
 
 // gapBackup names the Job that makes the backup after the open gap.
@@ -142,7 +166,7 @@ func (d *cluster) replication() verdict {
 	case d.live.primary() == "" && d.held().Undecided:
 		return verdict{reason: appsv1.ReasonLeaderUndecided, message: clip(d.held().Message)}
 	case d.live.primary() == "":
-		return verdict{reason: appsv1.ReasonNoPrimary, message: "No primary takes writes"}
+		return noPrimary()
 	case d.spec.Size == 1:
 		return verdict{True: true, reason: appsv1.ReasonSingleServer}
 	}

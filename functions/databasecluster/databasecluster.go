@@ -157,6 +157,7 @@ func Intent(defaults settings.Settings) compose.Intent {
 			return nil, err
 		}
 		p.Maintain = func() (map[string]*structpb.Struct, error) { return in.maintenance(c) }
+		p.Faults = in.faults
 		return p, err
 	}
 }

@@ -8,7 +8,35 @@ import (
 
 	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/converge"
+	"github.com/storeplane/storeplane/internal/instance"
 )
+
+// TestRefusedFaults: what has a claim refused may break its archive, and its conditions report that.
+func TestRefusedFaults(t *testing.T) {
+	c := simulate(t, functionstest.Production)
+	c.Serve("backup")
+	c.Settings = functionstest.Parse(t, "{apiVersion: apiextensions.crossplane.io/v1beta1, kind: EnvironmentConfig, metadata: {name: storeplane}, data: {backup: {type: gcs, bucket: b, secretRef: {name: store, namespace: platform, shared: true}}}}")
+	store := functionstest.Secret(t, "store", map[string]string{"credentials.json": "{}"})
+	functionstest.Fields(store, "metadata")["namespace"] = structpb.NewStringValue("platform")
+	c.Others = []*structpb.Struct{store}
+	c.Settle()
+	if got := c.ConditionLine("ArchivingHealthy"); got != "True Archiving" {
+		t.Fatalf("before: got %s", got)
+	}
+
+	c.Others = nil
+	c.Reconcile()
+	if got, _ := c.Condition("Accepted"); got != "False" || c.ConditionLine("ArchivingHealthy") != "True Archiving" {
+		t.Errorf("the Secret is gone: got Accepted %s, %s", got, c.ConditionLine("ArchivingHealthy"))
+	}
+	c.ReportCluster(func(r *instance.Cluster) { r.Archive.Failing = "there are no credentials" })
+	c.Reconcile()
+	for _, typ := range []string{"ArchivingHealthy", "BackupHealthy"} {
+		if got, want := c.ConditionLine(typ), "False Failing What is written is not archived: there are no credentials"; got != want {
+			t.Errorf("%s while the claim is refused: want %q, got %q", typ, want, got)
+		}
+	}
+}
 
 // TestRefusedCopies: values that are copied from another Secret are still copied while the claim is
 // refused, and nothing else changes.

@@ -86,8 +86,13 @@ type Plan struct {
 	// Maintain returns the changes that are applied even while the claim is refused: the objects to
 	// change, by component, each based on Claim.Kept. It may require resources, and returns
 	// ErrPending until they are fetched. An intent that returns an error of the claim may return a
-	// plan with only this field beside it.
+	// plan with only this field and Faults beside it.
 	Maintain func() (map[string]*structpb.Struct, error)
+
+	// Faults returns conditions that are False by what is observed, whatever the claim declares. While
+	// the claim is refused they take the place of those that it has. Without any it has those of
+	// before.
+	Faults func() []Condition
 
 	// Upgrade decides when changes of pods are applied that no user has made. Without it they are
 	// applied at once.

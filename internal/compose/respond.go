@@ -208,7 +208,7 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 		if (len(due) > 0 || news || c.isProbeDue()) && maintain(rsp, c, due) {
 			severity = fnv1.Severity_SEVERITY_WARNING
 		}
-		rsp.Conditions = append(rsp.Conditions, observedConditions(c)...)
+		rsp.Conditions = append(rsp.Conditions, refusedConditions(c, p)...)
 	}
 	rsp.Results = []*fnv1.Result{{
 		Severity: severity,
@@ -261,14 +261,24 @@ func maintain(rsp *fnv1.RunFunctionResponse, c *Claim, due map[string]*structpb.
 // functions.
 var crossplaneConditions = []string{"Ready", "Synced", "Healthy", "UpToDate", appsv1.TypeResponsive}
 
-// observedConditions returns the claim's conditions as they are, except those that Crossplane or a
-// refusal sets.
-func observedConditions(c *Claim) []*fnv1.Condition {
+// refusedConditions returns the claim's conditions as they are, with the faults of the plan in the
+// place of those of their types, and without those that Crossplane or a refusal sets.
+func refusedConditions(c *Claim, p *Plan) []*fnv1.Condition {
+	faults := map[string]Condition{}
+	if p != nil && p.Faults != nil {
+		for _, f := range p.Faults() {
+			faults[f.Type] = f
+		}
+	}
 	var out []*fnv1.Condition
 	for _, v := range c.status("conditions").GetListValue().GetValues() {
 		f := v.GetStructValue().GetFields()
 		typ := f["type"].GetStringValue()
 		if typ == appsv1.TypeAccepted || typ == appsv1.TypeStalled || slices.Contains(crossplaneConditions, typ) || f["status"].GetStringValue() == "Unknown" {
+			continue
+		}
+		if fault, ok := faults[typ]; ok {
+			out = append(out, fault.toProto())
 			continue
 		}
 		out = append(out, Condition{
