@@ -41,3 +41,12 @@ func GroupName(set string) string { return set + "-group" }
 
 // GroupAnnotation is the annotation of the ConfigMap GroupName with the record, as JSON.
 const GroupAnnotation = "storeplane.example.com/group-record"
+
+// MySQLSuperuser is the user of the socket. It has no password: the socket is in a folder of the pod,
+// and the user cannot connect over the network.
+const MySQLSuperuser = "root"
+
+// MySQLDatabases returns the databases that are MySQL's own.
+func MySQLDatabases() []string {
+	return []string{"mysql", "information_schema", "performance_schema", "sys"}
+}

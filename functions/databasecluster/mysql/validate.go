@@ -4,7 +4,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
@@ -40,47 +39,25 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 	if err := validateParameters(s.Parameters); err != nil {
 		return err
 	}
-	return validateUsers(s)
+	if err := validateExtensions(s); err != nil {
+		return err
+	}
+	return names.Check(s, string(appsv1.MySQL))
 }
 
-// Names that MySQL or Storeplane use themselves.
-var (
-	ownUsers     = []string{engine.AppUser, instance.UserMonitoring, "root", "mysql", instance.MySQLReplicationUser}
-	ownDatabases = []string{engine.AppDatabase, "mysql", "information_schema", "performance_schema", "sys"}
-)
-
-// maxUser is the longest name of a user
+// names are those that MySQL or Storeplane use themselves. A user has at most 32 characters
 // (https://dev.mysql.com/doc/refman/9.7/en/user-names.html).
-const maxUser = 32
+var names = engine.Names{
+	Users:       []string{engine.AppUser, instance.UserMonitoring, instance.MySQLSuperuser, "mysql", instance.MySQLReplicationUser},
+	LongestUser: 32,
+	Databases:   append([]string{engine.AppDatabase}, instance.MySQLDatabases()...),
+}
 
-func validateUsers(s *appsv1.DatabaseClusterSpec) error {
-	users := map[appsv1.Identifier]bool{engine.AppUser: true}
-	for _, u := range s.Users {
-		switch n := string(u.Name); {
-		case slices.Contains(ownUsers, n):
-			return compose.Invalidf("users has %s, which is a reserved user name: choose another", n)
-		case len(n) > maxUser:
-			return compose.Invalidf("users has %s: with engine mysql a name has at most %d characters", n, maxUser)
-		case strings.HasSuffix(n, "_"):
-			return compose.Invalidf("users has %s: a name may not end with _, since a Secret is named after it", n)
-		case users[u.Name]:
-			return compose.Invalidf("users has %s twice", n)
-		}
-		users[u.Name] = true
-	}
-	databases := map[appsv1.Identifier]bool{}
+func validateExtensions(s *appsv1.DatabaseClusterSpec) error {
 	for _, db := range s.Databases {
-		switch n := string(db.Name); {
-		case slices.Contains(ownDatabases, n):
-			return compose.Invalidf("databases has %s, which every cluster has: choose another", n)
-		case len(db.Extensions) > 0:
-			return compose.Invalidf("databases.%s.extensions is not available with engine mysql: leave it out", n)
-		case databases[db.Name]:
-			return compose.Invalidf("databases has %s twice", n)
-		case !users[appsv1.Identifier(engine.Owner(db))]:
-			return compose.Invalidf("databases.%s.owner is %s, which is not in users: add it", n, engine.Owner(db))
+		if len(db.Extensions) > 0 {
+			return compose.Invalidf("databases.%s.extensions is not available with engine mysql: leave it out", db.Name)
 		}
-		databases[db.Name] = true
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
@@ -27,41 +26,14 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 	if err := validateParameters(s.Parameters); err != nil {
 		return err
 	}
-	return validateUsers(s)
+	return names.Check(s, string(appsv1.PostgreSQL))
 }
 
-// Names that PostgreSQL, Patroni or Storeplane use themselves.
-var (
-	ownUsers     = []string{engine.AppUser, instance.UserMonitoring, "patroni", "postgres", instance.UserRewind, instance.UserReplication, "public", "none"}
-	ownDatabases = []string{engine.AppDatabase, "postgres", "template0", "template1"}
-)
-
-func validateUsers(s *appsv1.DatabaseClusterSpec) error {
-	users := map[appsv1.Identifier]bool{engine.AppUser: true}
-	for _, u := range s.Users {
-		switch n := string(u.Name); {
-		case slices.Contains(ownUsers, n) || strings.HasPrefix(n, "pg_"):
-			return compose.Invalidf("users has %s, which is a reserved user name: choose another", n)
-		case strings.HasSuffix(n, "_"):
-			return compose.Invalidf("users has %s: a name may not end with _, since a Secret is named after it", n)
-		case users[u.Name]:
-			return compose.Invalidf("users has %s twice", n)
-		}
-		users[u.Name] = true
-	}
-	databases := map[appsv1.Identifier]bool{}
-	for _, db := range s.Databases {
-		switch n := string(db.Name); {
-		case slices.Contains(ownDatabases, n):
-			return compose.Invalidf("databases has %s, which every cluster has: choose another", n)
-		case databases[db.Name]:
-			return compose.Invalidf("databases has %s twice", n)
-		case !users[appsv1.Identifier(engine.Owner(db))]:
-			return compose.Invalidf("databases.%s.owner is %s, which is not in users: add it", n, engine.Owner(db))
-		}
-		databases[db.Name] = true
-	}
-	return nil
+// names are those that PostgreSQL, Patroni or Storeplane use themselves.
+var names = engine.Names{
+	Users:      []string{engine.AppUser, instance.UserMonitoring, "patroni", "postgres", instance.UserRewind, instance.UserReplication, "public", "none"},
+	UserPrefix: "pg_",
+	Databases:  []string{engine.AppDatabase, "postgres", "template0", "template1"},
 }
 
 // ownParameters are set by Storeplane or Patroni, which depend on them.

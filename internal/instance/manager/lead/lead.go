@@ -139,7 +139,7 @@ func choose(volumes []Volume) (*Volume, *instance.Held) {
 	whole := of(volumes, state(instance.DataWhole))
 	if len(whole) == 0 {
 		if copies := of(volumes, state(instance.DataCopy)); len(copies) > 0 {
-			return nil, undecided("%s: an unfinished copy whose source does not exist: delete what is not needed to start with an empty database", claims(copies))
+			return nil, undecided("%s holds an unfinished copy whose source does not exist: delete it to start with an empty database", claims(copies[:1]))
 		}
 		return nil, nil
 	}

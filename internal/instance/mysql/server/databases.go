@@ -10,9 +10,6 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// ownDatabases are MySQL's own.
-var ownDatabases = []string{"mysql", "information_schema", "performance_schema", "sys"}
-
 // Databases reconciles the databases. It drops none. The owner of a database is the user with all
 // privileges on it who may grant them on. A database that cannot be set up is a problem and does not
 // stop the rest. The server must be the primary.
@@ -69,7 +66,7 @@ func readDatabases(ctx context.Context, conn *sql.Conn) (map[string][]string, er
 // planDatabase returns the statements for a database, in order, or why it cannot be set up.
 func planDatabase(d instance.Database, existing map[string][]string, users []string) ([]string, string) {
 	switch {
-	case slices.Contains(ownDatabases, strings.ToLower(d.Name)):
+	case slices.Contains(instance.MySQLDatabases(), strings.ToLower(d.Name)):
 		return nil, "database " + d.Name + " is MySQL's own: choose another name"
 	case !slices.Contains(users, d.Owner):
 		return nil, "owner " + d.Owner + " of database " + d.Name + " is not among the users"

@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-)
 
-// Superuser is the user of the socket. It has no password: the socket is in a folder of the pod, and
-// the user cannot connect over the network.
-const Superuser = "root"
+	"github.com/storeplane/storeplane/internal/instance"
+)
 
 const (
 	connectTimeout = 2 * time.Second
@@ -42,7 +40,7 @@ var session = map[string]string{
 // with calls do with a connection. It is not kept: what holds for a session holds for one call.
 func (s Server) with(ctx context.Context, timeout time.Duration, do func(context.Context, *sql.Conn) error) error {
 	config := mysql.NewConfig()
-	config.Net, config.Addr, config.User = "unix", s.Socket, Superuser
+	config.Net, config.Addr, config.User = "unix", s.Socket, instance.MySQLSuperuser
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = connectTimeout, timeout, timeout
 	config.InterpolateParams = true
 	config.Params = session

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/storeplane/storeplane/internal/instance/mysql/server"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // ledger writes rows through the primary, and records those that were acknowledged.
@@ -47,7 +47,7 @@ func (w *world) execute(name string, statements ...string) error {
 
 func executeAt(socket string, statements ...string) error {
 	config := mysql.NewConfig()
-	config.Net, config.Addr, config.User = "unix", socket, server.Superuser
+	config.Net, config.Addr, config.User = "unix", socket, instance.MySQLSuperuser
 	config.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
