@@ -5,10 +5,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/robfig/cron/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
@@ -109,7 +109,7 @@ func (b *backing) fullPeriod() float64 {
 // runs or a year. Schedules that run often repeat within fewer runs.
 func daysBetween(schedule string) float64 {
 	const runs, year = 400, 366 * 24 * time.Hour
-	c, err := cron.ParseStandard(schedule)
+	c, _, err := build.ParseSchedule(schedule, "")
 	if err != nil {
 		// resolveBackup has checked the schedule.
 		return 1

@@ -1,14 +1,12 @@
 package backup
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
-	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/test/gitops/states"
 )
 
@@ -729,45 +726,6 @@ func TestDecidePeriods(t *testing.T) {
 	}
 }
 
-// TestPhysicalArchive: any time up to the last archived one can be restored.
-func TestPhysicalArchive(t *testing.T) {
-	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) { s.Archived = hours(2.9) })
-	if diff := cmp.Diff(at(hours(2.9)), decide(t, s).Observation.LastRecoverableTime); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
-}
-
-// TestPhysicalGaps: times that cannot be restored are reported.
-func TestPhysicalGaps(t *testing.T) {
-	from, to := hours(1), hours(2.1)
-	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) {
-		s.Gaps = []instance.Gap{{From: &from, To: &to}, {From: &to}}
-	})
-	want := []backupv1.RecoveryGap{{From: at(from), To: at(to)}, {From: at(to)}}
-	if diff := cmp.Diff(want, decide(t, s).Observation.Gaps); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
-}
-
-// TestPhysicalLost: once the repository has lost all backups, no recoverable time is reported.
-func TestPhysicalLost(t *testing.T) {
-	from := hours(1)
-	s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))), func(s *State) {
-		s.Gaps = []instance.Gap{{From: &from}}
-	})
-	if o := decide(t, s).Observation; o.FirstRecoverableTime == nil {
-		t.Error("before a gap there is something to restore: got no first time")
-	}
-	s.Lost, s.Gaps = true, []instance.Gap{{}}
-	d := decide(t, s)
-	if o := d.Observation; o.FirstRecoverableTime != nil || o.LastRecoverableTime != nil {
-		t.Errorf("want no time to restore to, got %s to %s", o.FirstRecoverableTime, o.LastRecoverableTime)
-	}
-	if got := outcomeOf(d).Ready; got != "False NoBackup: The repository has lost all backups, and holds no new one yet" {
-		t.Errorf("the Backup is ready: %s", got)
-	}
-}
-
 // TestNoFlapping: messages contain neither times nor counts, so a lasting problem does not change
 // its condition.
 func TestNoFlapping(t *testing.T) {
@@ -786,42 +744,5 @@ func TestQuantity(t *testing.T) {
 		if got := new(quantity(bytes)).String(); got != want {
 			t.Errorf("%d: want %s, got %s", bytes, want, got)
 		}
-	}
-}
-
-// TestDerived: the pods of a verification are those of the DatabaseCluster's own backups, except
-// for the task and the volumes for it.
-func TestDerived(t *testing.T) {
-	s := state(physical, params(func(p *backupv1.BackupParameters) { p.Verification.Query = "select true" }))
-	pod, err := s.template(backup.Verify)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := pod.Spec.Containers[0]
-	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == backup.TaskVariable })
-	for _, want := range []string{`"action":"verify"`, `"method":"physical"`, `"name":"orders"`, `"query":"select true"`} {
-		if !strings.Contains(c.Env[i].Value, want) {
-			t.Errorf("want %s in %s", want, c.Env[i].Value)
-		}
-	}
-	j := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "scratch" })
-	if got := pod.Spec.Volumes[j].Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests.Storage().String(); got != "20Gi" {
-		t.Errorf("want a volume of the DatabaseCluster's size, got %s", got)
-	}
-	if got := pod.Spec.InitContainers[0].Resources.Limits.Memory().String(); got != "1Gi" {
-		t.Errorf("want a limit of 1Gi for the throw-away database, got %s", got)
-	}
-	if got := pod.Labels[backupv1.ActionLabel]; got != "verify" {
-		t.Errorf("want the label of the action, got %s", got)
-	}
-}
-
-// TestPhysicalFirst: until WAL is archived after the first backup there is no recoverable time.
-func TestPhysicalFirst(t *testing.T) {
-	r := listing(scheduled(hours(2), hours(2.1)), entry(hours(2)))
-	r.Report.Catalog.Latest = new(hours(1.9))
-	got := decide(t, state(physical, settle(t), at2(hours(3)), with(r))).Observation
-	if got.LastRecoverableTime != nil {
-		t.Errorf("LastRecoverableTime: got %s, want none before %s", got.LastRecoverableTime, got.FirstRecoverableTime)
 	}
 }

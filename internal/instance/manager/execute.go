@@ -8,7 +8,6 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
-	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 	"github.com/storeplane/storeplane/internal/instance/manager/roll"
 )
 
@@ -31,26 +30,13 @@ func (p *primary) execute(ctx context.Context, step roll.Step, raw string, desir
 	switch step.Verb {
 	case roll.Wait:
 	case roll.Replace:
-		p.replace(ctx, pod, step.Message)
+		p.Replace(ctx, pod, step.Message)
 	case roll.HandOver:
 		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Message)
 		drain(ctx, p.server.Archiver)
 		p.Note("hand over", p.patroni.Switchover(ctx, p.Pod, step.Pod))
 	case roll.Restart:
 		p.restart(ctx, pod, step.Message)
-	}
-}
-
-// replace deletes a pod, and the StatefulSet's controller creates a new one. The primary's own
-// pod hands over in its hook.
-func (p *primary) replace(ctx context.Context, pod *corev1.Pod, words string) {
-	err := p.Kube.DeletePod(ctx, pod)
-	if kube.Raced(err) {
-		// The pod has changed since it was read. The next pass reads it again.
-		return
-	}
-	if p.Note("replace a pod", err) {
-		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, words)
 	}
 }
 

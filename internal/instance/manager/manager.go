@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/exchange"
 	"github.com/storeplane/storeplane/internal/instance/manager/kube"
@@ -120,15 +119,6 @@ func (m *Manager) Run(ctx context.Context) error {
 	m.end()
 	all.Wait()
 	return <-serving
-}
-
-// reasons are the reasons of events about problems, by their subjects.
-var reasons = map[instance.Subject]string{
-	instance.SubjectDatabase:  appsv1.ReasonDatabaseReconcileFailed,
-	instance.SubjectUser:      appsv1.ReasonRoleReconcileFailed,
-	instance.SubjectParameter: appsv1.ReasonParametersRefused,
-	instance.SubjectPod:       appsv1.ReasonPodFailing,
-	instance.SubjectBackup:    appsv1.ReasonRepositoryNotReady,
 }
 
 // followRole reads this server's status each second, and runs the loop beside the primary

@@ -5,9 +5,6 @@ import (
 	"reflect"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/manager/pace"
@@ -198,21 +195,8 @@ func (b *member) grow(ctx context.Context, next *instance.Member) {
 	if time.Since(b.started) >= startWithin {
 		b.sized.Store(true)
 	}
-	_, desired, ok := b.Target()
-	claim := b.Claim.One()
-	if !ok || claim == nil {
-		return
-	}
-	if capacity, ok := claim.Status.Capacity[corev1.ResourceStorage]; ok {
-		next.Capacity = capacity.String()
-	}
-	growth, err := b.growth.Grow(ctx, claim, desired.Storage, b.Kube.PatchStorage)
-	b.Note("expand the volume", err)
-	next.Volume = growth.Message
-	if growth.Request && err == nil {
-		b.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Expanding the volume of "+b.Pod+" to "+desired.Storage)
-	}
-	if growth.Done || growth.Refused {
+	growth, known := b.Expand(ctx, &b.growth, next)
+	if known && (growth.Done || growth.Refused) {
 		b.sized.Store(true)
 	}
 }

@@ -113,7 +113,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	if own := p.version.Swap(nil); own != nil {
 		reports[instance.MemberKey(p.Pod)] = own
 	}
-	p.PublishAll(ctx, instance.ClusterKey, reports, p.obsolete(view)...)
+	p.PublishAll(ctx, instance.ClusterKey, reports, p.Obsolete(view.cluster.Servers)...)
 	p.createEvents(ctx, before, next)
 	p.reloadStandbys(ctx, view)
 	p.reinitialize(ctx, view)
@@ -222,29 +222,11 @@ func (p *primary) archived(next *instance.Cluster, before instance.Cluster) []in
 	return []instance.Problem{{Subject: instance.SubjectBackup, Message: a.problem}}
 }
 
-// obsolete returns the keys of members that no longer exist and are not desired.
-func (p *primary) obsolete(v *view) []string {
-	status := p.Status.One()
-	if status == nil {
-		return nil
-	}
-	var keys, pods []string
-	for k := range status.Data {
-		keys = append(keys, k)
-	}
-	for _, s := range v.cluster.Servers {
-		pods = append(pods, s.Pod)
-	}
-	return report.Obsolete(keys, pods)
-}
-
 // createEvents creates events about what has changed.
 func (p *primary) createEvents(ctx context.Context, before, next instance.Cluster) {
 	if !p.promoted && before.Primary != p.Pod {
 		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonPromoted, p.Pod+" is the primary")
 	}
 	p.promoted = true
-	for _, problem := range report.New(before.Problems, next.Problems) {
-		p.Event(ctx, corev1.EventTypeWarning, reasons[problem.Subject], problem.Message)
-	}
+	p.Problems(ctx, before.Problems, next.Problems)
 }

@@ -84,6 +84,8 @@ type Member struct {
 	Address string `json:"address"`
 	State   State  `json:"state"`
 	Primary bool   `json:"primary,omitempty"`
+	// Version is the version of MySQL that it runs, such as 9.7.4.
+	Version string `json:"version,omitempty"`
 }
 
 // Joined reports whether the server is in a group, or on its way into one.

@@ -5,9 +5,6 @@ import (
 	"context"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/manager/pace"
 	"github.com/storeplane/storeplane/internal/instance/manager/volume"
@@ -47,7 +44,7 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	state := b.state()
 	next := b.report(&state, &last, time.Now())
 	next.Filling = b.filling(last.Filling)
-	b.grow(ctx, &next)
+	b.Expand(ctx, &b.growth, &next)
 	b.metrics.Certificate("tls", b.TLSDir)
 	b.metrics.Certificate("control", b.ControlDir)
 	if known {
@@ -97,22 +94,4 @@ func (b *member) filling(last int) int {
 	}
 	b.metrics.Volume(used, size)
 	return volume.Filling(used, size, last)
-}
-
-// grow expands the volume of this server.
-func (b *member) grow(ctx context.Context, next *instance.Member) {
-	_, desired, ok := b.Target()
-	claim := b.Claim.One()
-	if !ok || claim == nil {
-		return
-	}
-	if capacity, ok := claim.Status.Capacity[corev1.ResourceStorage]; ok {
-		next.Capacity = capacity.String()
-	}
-	growth, err := b.growth.Grow(ctx, claim, desired.Storage, b.Kube.PatchStorage)
-	b.Note("expand the volume", err)
-	next.Volume = growth.Message
-	if growth.Request && err == nil {
-		b.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonVolumeResize, "Expanding the volume of "+b.Pod+" to "+desired.Storage)
-	}
 }

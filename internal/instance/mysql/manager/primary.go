@@ -112,7 +112,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	step := roll.Next(view.cluster)
 	next := p.report(view, step, before)
 	p.metrics.Cluster(&next, next.Applied == instance.Digest(raw))
-	p.Publish(ctx, instance.ClusterKey, next, p.obsolete(view)...)
+	p.Publish(ctx, instance.ClusterKey, next, p.Obsolete(view.cluster.Servers)...)
 	p.createEvents(ctx, before, next)
 	p.execute(ctx, step, desired)
 	if next.Rolling != "" {
@@ -183,38 +183,13 @@ func (p *primary) report(v *view, step roll.Step, before instance.Cluster) insta
 	return next
 }
 
-// obsolete returns the keys of members that no longer exist and are not desired.
-func (p *primary) obsolete(v *view) []string {
-	status := p.Status.One()
-	if status == nil {
-		return nil
-	}
-	var keys, pods []string
-	for k := range status.Data {
-		keys = append(keys, k)
-	}
-	for _, s := range v.cluster.Servers {
-		pods = append(pods, s.Pod)
-	}
-	return report.Obsolete(keys, pods)
-}
-
-// reasons are the reasons of events about problems, by their subjects.
-var reasons = map[instance.Subject]string{
-	instance.SubjectDatabase: appsv1.ReasonDatabaseReconcileFailed,
-	instance.SubjectUser:     appsv1.ReasonRoleReconcileFailed,
-	instance.SubjectPod:      appsv1.ReasonPodFailing,
-}
-
 // createEvents creates events about what has changed.
 func (p *primary) createEvents(ctx context.Context, before, next instance.Cluster) {
 	if !p.promoted && before.Primary != p.Pod {
 		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonPromoted, p.Pod+" is the primary")
 	}
 	p.promoted = true
-	for _, problem := range report.New(before.Problems, next.Problems) {
-		p.Event(ctx, corev1.EventTypeWarning, reasons[problem.Subject], problem.Message)
-	}
+	p.Problems(ctx, before.Problems, next.Problems)
 }
 
 // execute executes a step, if it is still the next one after reading from the API server again.
@@ -232,7 +207,9 @@ func (p *primary) execute(ctx context.Context, step roll.Step, desired *instance
 	switch step.Verb {
 	case roll.Wait, roll.Restart:
 	case roll.Replace:
-		p.replace(ctx, v, step)
+		if i := slices.IndexFunc(v.pods, func(pod *corev1.Pod) bool { return pod.Name == step.Pod }); i >= 0 {
+			p.Replace(ctx, v.pods[i], step.Message)
+		}
 	case roll.HandOver:
 		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Message)
 		if p.Note("hand over", p.server.HandOver(ctx, v.servers[step.Pod])) {
@@ -252,21 +229,4 @@ func (p *primary) observeUncached(ctx context.Context, desired *instance.Desired
 		return nil, err
 	}
 	return p.observe(ctx, desired, pods, set)
-}
-
-// replace deletes a pod, and the StatefulSet's controller creates a new one. The primary's own
-// server hands over before it stops.
-func (p *primary) replace(ctx context.Context, v *view, step roll.Step) {
-	i := slices.IndexFunc(v.pods, func(pod *corev1.Pod) bool { return pod.Name == step.Pod })
-	if i < 0 {
-		return
-	}
-	err := p.Kube.DeletePod(ctx, v.pods[i])
-	if kube.Raced(err) {
-		// The pod has changed since it was read. The next pass reads it again.
-		return
-	}
-	if p.Note("replace a pod", err) {
-		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Message)
-	}
 }

@@ -114,10 +114,6 @@ func (s Server) HandOver(ctx context.Context, server string) error {
 	return s.execute(ctx, changeTimeout, fmt.Sprintf("SELECT group_replication_set_as_primary('%s', %d)", server, handOverSeconds))
 }
 
-// Outranked reports whether a hand-over was refused because the other server runs a newer version than
-// another member: until all run it, only a member of the oldest version can be chosen.
-func Outranked(err error) bool { return err != nil && strings.Contains(err.Error(), "lowest version") }
-
 // handOverSeconds is how long running transactions may take to end at a planned hand-over.
 const handOverSeconds = 10
 

@@ -71,7 +71,7 @@ func union(executed, received string) (gtid.Set, error) {
 // members reads the view of the group that the server has.
 func members(ctx context.Context, conn *sql.Conn, r *group.Report) error {
 	r.State, r.Primary, r.View, r.Members = group.Offline, false, "", nil
-	rows, err := conn.QueryContext(ctx, "SELECT member_id, member_host, COALESCE(member_port, 0), member_state, member_role FROM performance_schema.replication_group_members")
+	rows, err := conn.QueryContext(ctx, "SELECT member_id, member_host, COALESCE(member_port, 0), member_state, member_role, member_version FROM performance_schema.replication_group_members")
 	if err != nil {
 		return fmt.Errorf("cannot read the members of the group: %w", err)
 	}
@@ -79,7 +79,7 @@ func members(ctx context.Context, conn *sql.Conn, r *group.Report) error {
 	for rows.Next() {
 		var m group.Member
 		var host, port, state, role string
-		if err := rows.Scan(&m.Server, &host, &port, &state, &role); err != nil {
+		if err := rows.Scan(&m.Server, &host, &port, &state, &role, &m.Version); err != nil {
 			return fmt.Errorf("cannot read the members of the group: %w", err)
 		}
 		m.Address, m.State, m.Primary = net.JoinHostPort(host, port), group.State(state), role == "PRIMARY"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
-	"github.com/storeplane/storeplane/internal/instance/mysql/server"
 )
 
 // candidateWithin is how long a primary that stops waits for a member that can take over.
@@ -87,9 +86,6 @@ func (s *Supervisor) handOver(ctx context.Context) error {
 			if refused = s.server.HandOver(ctx, to.Server); refused == nil {
 				return s.outside.Handed(ctx, s.outside.PodOf(to.Address))
 			}
-			if server.Outranked(refused) {
-				return refused
-			}
 			s.log.Info("The hand-over is refused", "error", refused.Error())
 		} else if !waiting {
 			s.log.Info("There is no server to hand over to")
@@ -127,7 +123,7 @@ func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (*group.M
 		switch {
 		case m.State == group.Recovering:
 			joining = true
-		case m.State == group.Online && (best == nil || err == nil && c.Ordinal(pod) < c.Ordinal(s.outside.PodOf(best.Address))):
+		case m.State == group.Online && own.MayLead(m) && (best == nil || err == nil && c.Ordinal(pod) < c.Ordinal(s.outside.PodOf(best.Address))):
 			best = m
 		}
 	}
