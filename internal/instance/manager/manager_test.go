@@ -344,7 +344,7 @@ func TestGrow(t *testing.T) {
 	})
 	eventually(t, "a refusal does not hold up the server", m.sized.Load)
 	eventually(t, "more is asked for", func() bool {
-		return slices.Contains(a.events(), "Normal VolumeResize: Growing the volume of "+setName+"-2 to 20Gi")
+		return slices.Contains(a.events(), "Normal VolumeResize: Expanding the volume of "+setName+"-2 to 20Gi")
 	})
 	// The version may be reported later than the volume.
 	if got, want := report(setName+"-2"), `"capacity":"10Gi"}`; got != "" && !strings.HasSuffix(got, want) {
@@ -380,7 +380,7 @@ func TestGrowRepository(t *testing.T) {
 	want("50Gi")
 	manage(t, setName+"-0", s, at, config)
 	eventually(t, "more is asked for", func() bool {
-		return slices.Contains(a.events(), "Normal VolumeResize: Growing the volume of the backups to 50Gi")
+		return slices.Contains(a.events(), "Normal VolumeResize: Expanding the volume of the backups to 50Gi")
 	})
 	if got := cluster(t, a).Repository; got != "" {
 		t.Errorf("while it grows nothing is wrong, got %q", got)

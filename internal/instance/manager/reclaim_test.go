@@ -164,7 +164,7 @@ func TestReclaimLarger(t *testing.T) {
 	r := reclaim(t, 3, 0)
 	second, third := r.server(1, nil), r.server(2, nil)
 	r.held(1, second, "Waiting for the contents of volume claim data-"+setName+"-0")
-	r.held(2, third, "Waiting to know")
+	r.held(2, third, "Waiting for the contents of")
 	first := r.server(0, data)
 	r.starts(first, "its volume has the data")
 	if got := r.api.annotations("configmaps/" + setName + "-failover")["member"]; got != setName+"-0" {
@@ -429,7 +429,7 @@ func TestReclaimUnreadable(t *testing.T) {
 	}
 	r := reclaim(t, 2, 0, 1)
 	first := r.server(0, bad)
-	r.held(0, first, "Waiting to know")
+	r.held(0, first, "Waiting for the contents of")
 	r.leads(1)
 	r.starts(first, "it copies the primary")
 	aside, _ := filepath.Glob(filepath.Join(bad.Dir, "pgdata-unreadable-*", "PG_VERSION"))
