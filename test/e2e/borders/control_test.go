@@ -168,7 +168,7 @@ func exports(ctx context.Context, n notes) error {
 		return err
 	}
 	as := func(user string) error {
-		_, err := cluster.Exec(ctx, tenantNamespace, "own-postgresql-0", "exporter", nil, "psql", "-h", "/var/run/postgresql", "-U", user, "-d", "postgres", "-c", "SELECT count(*) FROM pg_stat_activity")
+		_, err := cluster.Exec(ctx, tenantNamespace, "own-postgresql-0", "metrics", nil, "psql", "-h", "/var/run/postgresql", "-U", user, "-d", "postgres", "-c", "SELECT count(*) FROM pg_stat_activity")
 		return err
 	}
 	err := as("postgres")

@@ -17,10 +17,12 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// hostileAppConfigs is the number of AppConfigs that are edited without pause, and beginsWithin how
-// soon the Job of a Backup must begin all the same.
+// hostileAppConfigs is the number of AppConfigs that are edited again and again, each once in
+// editPause, and beginsWithin how soon the Job of a Backup must begin all the same. Without a pause
+// the edits, of 256 KiB each, would keep the API server busy, which bounds its clients itself.
 const (
 	hostileAppConfigs = 10
+	editPause         = 2 * time.Second
 	beginsWithin      = 5 * time.Second
 )
 
@@ -76,6 +78,8 @@ func burnsTemplates(ctx context.Context, n notes) (err error) {
 			return err
 		}
 		wg.Go(func() {
+			again := time.NewTicker(editPause)
+			defer again.Stop()
 			for editing.Err() == nil {
 				edit := strconv.FormatInt(edits[i].Load(), 10)
 				change := harness.Patch{"spec": harness.Patch{"forProvider": harness.Patch{"values": harness.Patch{"edit": edit}}}}
@@ -83,6 +87,10 @@ func burnsTemplates(ctx context.Context, n notes) (err error) {
 					return
 				}
 				edits[i].Add(1)
+				select {
+				case <-editing.Done():
+				case <-again.C:
+				}
 			}
 		})
 	}
