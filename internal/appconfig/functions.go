@@ -27,35 +27,14 @@ func functions(a *allowance) template.FuncMap {
 			return out, a.spend(len(out))
 		}
 	}
-	equal := func(v any, others ...any) (bool, error) {
-		s, err := text(v)
-		if err != nil {
-			return false, err
-		}
-		is := false
-		for _, o := range others {
-			other, err := text(o)
-			if err != nil {
-				return false, err
-			}
-			if err := a.spend(min(len(s), len(other))); err != nil {
-				return false, err
-			}
-			is = is || other == s
-		}
-		if len(others) == 0 {
-			return false, errors.New("there is nothing to compare with")
-		}
-		return is, nil
-	}
 	return template.FuncMap{
 		"lower": one(strings.ToLower),
 		"upper": one(strings.ToUpper),
 		"trim":  one(strings.TrimSpace),
 		"quote": one(func(s string) string { return fmt.Sprintf("%q", s) }),
-		"eq":    equal,
+		"eq":    a.equal,
 		"ne": func(v, other any) (bool, error) {
-			is, err := equal(v, other)
+			is, err := a.equal(v, other)
 			return !is, err
 		},
 		"index": func(values map[string]string, key any) (string, error) {
@@ -90,6 +69,29 @@ func functions(a *allowance) template.FuncMap {
 			return pad + strings.ReplaceAll(s, "\n", "\n"+pad), nil
 		},
 	}
+}
+
+// equal reports whether a value equals one of the others, as text.
+func (a *allowance) equal(v any, others ...any) (bool, error) {
+	s, err := text(v)
+	if err != nil {
+		return false, err
+	}
+	is := false
+	for _, o := range others {
+		other, err := text(o)
+		if err != nil {
+			return false, err
+		}
+		if err := a.spend(min(len(s), len(other))); err != nil {
+			return false, err
+		}
+		is = is || other == s
+	}
+	if len(others) == 0 {
+		return false, errors.New("there is nothing to compare with")
+	}
+	return is, nil
 }
 
 // widest is the largest number of spaces by which indent indents.

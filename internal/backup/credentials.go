@@ -1,10 +1,9 @@
 package backup
 
 import (
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/pki"
 )
-
-import backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 
 // Keys of the Secret with the credentials of a store, as backupv1.Destination describes them. The
 // files of StoreDir have the same names, and the provider's environment has variables of them.

@@ -19,7 +19,7 @@ const (
 	// StoreDir has the credentials of the store, by the keys that backupv1.Destination describes.
 	StoreDir = "/etc/storeplane/store"
 
-	// KeyFile is the encryption key, a file in KeyDir.
+	// KeyDir has the encryption key, in the file KeyFile.
 	KeyDir      = "/etc/storeplane/encryption"
 	KeyFileName = "key"
 	KeyFile     = KeyDir + "/" + KeyFileName

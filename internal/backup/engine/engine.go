@@ -80,7 +80,7 @@ func Unchanged(err error) error {
 type unchanged struct{ error }
 
 func (u unchanged) Unwrap() error        { return u.error }
-func (u unchanged) Is(target error) bool { return target == ErrUnchanged } //nolint:errorlint // this is what errors.Is asks
+func (u unchanged) Is(target error) bool { return target == ErrUnchanged }
 
 // A ThrowAway is a server that runs only to verify a backup. It is removed with the container
 // that runs it.

@@ -404,7 +404,7 @@ func (s *Supervisor) hold(held instance.Held, servers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if held.Message != s.held.Message && held.Message != "" {
-		s.log.Info("Waiting", "for", held.Message)
+		s.log.Info("Waiting", "reason", held.Message)
 	}
 	s.held, s.needed = held, servers
 }
