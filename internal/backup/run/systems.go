@@ -17,12 +17,14 @@ import (
 
 // ownSystem returns the system of the newest backup that was written with the key, or "".
 func ownSystem(l *store.Listing) string {
-	for _, item := range slices.Backward(l.Items) {
-		if item.Manifest != nil && item.Manifest.System != "" && !foreign(item.Err) {
-			return item.Manifest.System
+	own, newest := "", time.Time{}
+	for _, item := range l.Items {
+		// Items are sorted by id, which has no parts of a second.
+		if m := item.Manifest; m != nil && m.System != "" && !foreign(item.Err) && !m.Started.Before(newest) {
+			own, newest = m.System, m.Started
 		}
 	}
-	return ""
+	return own
 }
 
 // isOf reports whether a backup may be of a system: those of older releases name none.
