@@ -42,7 +42,7 @@ type Manifest struct {
 	// Server is the version that the server reports.
 	Server string `json:"server"`
 
-	// System is the system identifier of a PostgreSQL server, which tells databases apart that had
+	// System is the system identifier of a PostgreSQL server, which distinguishes databases that had
 	// the same name, and otherwise "".
 	System string `json:"system,omitempty"`
 

@@ -72,7 +72,7 @@ func TestPolicy(t *testing.T) {
 		"Fails":    {reason: "The whole report is told, and that it is bad.", claim: claim, settings: approved, out: report, err: `WebApp "web" breaks a guardrail`},
 		"Passes":   {reason: "Without settings every registry is approved.", claim: claim},
 		"Twice":    {reason: "Each place counts.", claim: webApp("{image: nginx, environment: production}"), settings: approved, err: `WebApp "web" breaks guardrails in 2 places`},
-		"Invalid":  {reason: "What the definition refuses is told as ever.", claim: webApp("{image: nginx, replicas: 11}"), err: `WebApp "web" is invalid: spec: replicas may be at most 10 (more only where environment is development or staging)`},
+		"Invalid":  {reason: "What the definition refuses is reported as before.", claim: webApp("{image: nginx, replicas: 11}"), err: `WebApp "web" is invalid: spec: replicas may be at most 10 (more only where environment is development or staging)`},
 		"Mistyped": {reason: "What cannot be read has no report.", claim: webApp("{image: nginx, replicas: many}"), silent: true, err: "WebApp \"web\" is invalid:\n  spec.replicas: Invalid value: \"many\": must be of type integer: \"string\"\n  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"},
 		"Unknown":  {reason: "There are rules for our kinds only.", claim: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n", silent: true, err: `cannot find a definition of kind "Pod" in "v1": there are DatabaseCluster (apps.example.com/v1), EcommercePlatform (platform.example.com/v1), WebApp (apps.example.com/v1)`},
 		"Nonsense": {

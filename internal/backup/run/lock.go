@@ -53,6 +53,10 @@ type held struct {
 	// means that it holds a part of a backup, which is dropped again. stays means that it could not
 	// be dropped, so that the lock is not released.
 	cleared, partial, stays bool
+
+	// whole means that the database was restored. Where another one then fails, its lock stays: a
+	// retry of this Restore finds by it that the content is its own.
+	whole bool
 }
 
 // lock locks databases. All restores lock them in the same order.

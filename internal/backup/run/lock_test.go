@@ -266,6 +266,32 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		unlocked(t, server, "plain_copy")
 	})
 
+	t.Run("Second", func(t *testing.T) {
+		if s.engine != backupv1.PostgreSQL {
+			t.Skip("what a retry finds does not depend on the engine")
+		}
+		f.t = t
+		p := f.beside(s, "postgres")
+		p.task.Name = "both"
+		p.task.Database.Databases = []string{"first_db", "second_db"}
+		for _, d := range p.task.Database.Databases {
+			createDatabase(t, s, d)
+			s.data(t, d, "exec", "CREATE TABLE t (n int); INSERT INTO t VALUES (1)")
+		}
+		p.succeed(backup.Backup)
+		ctx, stop := context.WithCancel(t.Context())
+		log := p.Log
+		p.Log = onLine{p.log, "restoring database second_db", stop}
+		p.do(ctx, backup.Restore, by("first"), overwriting)
+		p.Log = log
+		if l, err := server.Locked(t.Context(), "first_db"); err != nil || l == nil || !l.Began {
+			t.Errorf("the lock of the database that was restored is gone: %+v, %v", l, err)
+		}
+		p.succeed(backup.Restore, by("first"))
+		unlocked(t, server, "first_db")
+		unlocked(t, server, "second_db")
+	})
+
 	t.Run("Lost", func(t *testing.T) {
 		f.t = t
 		createDatabase(t, s, "lost")

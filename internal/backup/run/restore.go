@@ -82,7 +82,7 @@ func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[str
 	for _, d := range dumps {
 		database := to[d.Database]
 		n, err := j.restoreTo(h.ctx, j.server, m, d, database)
-		h.of(database).partial = leavesPart(err)
+		h.of(database).partial, h.of(database).whole = leavesPart(err), err == nil
 		if backup.ReasonOf(err) == backup.TargetNotEmpty {
 			err = backup.Errorf(backup.TargetNotEmpty, "database %s was written to by another client while it was restored, and is left as it is: stop that client, and create another Restore, with overwrite: %w", database, err)
 		}
@@ -158,6 +158,7 @@ func (h *hold) wipe() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), cleanUpWithin)
 	defer cancel()
 	for _, l := range h.locks {
+		l.stays = l.whole
 		if !l.partial || !h.ours(ctx, l) {
 			continue
 		}

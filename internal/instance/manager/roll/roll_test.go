@@ -110,7 +110,7 @@ func TestNext(t *testing.T) {
 				server(0, func(s *Server) { s.Streaming, s.LagBytes = true, 8 }), server(1, func(s *Server) { s.LagBytes = 9 })),
 			want: Step{Verb: HandOver, Pod: "db-0", Message: "Handing over to db-0"},
 		},
-		"HandOverToNobody":      {reason: "Nobody can take over", in: cluster(func(c *Cluster) { c.Primary, c.Size = "db-2", 1 }), want: Step{Message: "Waiting for a standby that can take over from db-2"}},
+		"HandOverToNone":        {reason: "No standby can take over", in: cluster(func(c *Cluster) { c.Primary, c.Size = "db-2", 1 }), want: Step{Message: "Waiting for a standby that can take over from db-2"}},
 		"Restart":               {reason: "Standbys restart first", in: cluster(restart(0, 1, 2)), want: Step{Verb: Restart, Pod: "db-2", Message: "Restarting db-2"}},
 		"RestartPrimary":        {reason: "The primary restarts last", in: cluster(restart(0)), want: Step{Verb: Restart, Pod: "db-0", Message: "Restarting db-0"}},
 		"RestartAfterReplacing": {reason: "What is replaced restarts with it", in: cluster(restart(0, 1, 2), outdated(0)), want: Step{Verb: Replace, Pod: "db-0", Message: "Replacing db-0"}},
