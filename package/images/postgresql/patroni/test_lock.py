@@ -1,5 +1,5 @@
-"""Tests what lock.patch, failsafe.patch, wakeup.patch, promotion.patch, decided.patch, listed.patch,
-start.patch, caughtup.patch and loaded.patch change, on Patroni as it is installed: its own client of Kubernetes speaks HTTP to a server that keeps one ConfigMap the way an API server does.
+"""Tests what the patches beside it change, all but pauses.patch, on Patroni as it is installed: its own client of Kubernetes
+speaks HTTP to a server that keeps one ConfigMap the way an API server does.
 
     python3 -m unittest test_lock.py
 """
@@ -25,6 +25,7 @@ from patroni.postgresql import Postgresql  # isort: skip
 from patroni.api import RestApiServer
 from patroni.postgresql.config import ConfigHandler, ConfigWriter
 from patroni.postgresql.postmaster import PostmasterProcess
+from patroni.postgresql.rewind import REWIND_STATUS, Rewind
 from patroni.dcs import get_dcs
 from patroni.exceptions import DCSError
 from patroni.ha import Failsafe, Ha
@@ -610,6 +611,37 @@ class CopiedTest(unittest.TestCase):
 
     def test_copy_that_never_started(self):
         self.assertFalse(self.recovers("PG_VERSION", "backup_label"), "it writes a log of its own, and never follows its primary")
+
+
+class DivergedTest(unittest.TestCase):
+    """A standby was found not to need a rewind, and is ahead of where the timeline of its leader begins."""
+
+    def follow(self, replication_state):
+        rewind = Rewind.__new__(Rewind)
+        rewind._state, rewind._checkpoint_task_lock, rewind._postgresql = REWIND_STATUS.NOT_NEED, threading.Lock(), mock.Mock()
+        rewind._postgresql.name = OWN
+        ha = Ha.__new__(Ha)
+        ha._rewind, ha.cluster, ha._async_executor, ha.state_handler = rewind, mock.Mock(), mock.Mock(), mock.Mock()
+        ha.cluster.leader.name = OTHER
+        ha._async_executor.try_run_async.return_value = None
+        ha.state_handler.is_primary.return_value = ha.state_handler.is_starting.return_value = False
+        ha.state_handler.replication_state.return_value = replication_state
+        ha.state_handler.config.check_recovery_conf.return_value = (False, False)
+        ha._get_node_to_follow = ha.is_paused = mock.Mock(return_value=None)
+        ha.is_standby_cluster = mock.Mock(return_value=False)
+
+        def check(self, leader):
+            self._state = REWIND_STATUS.NEED
+
+        with mock.patch.object(Rewind, "can_rewind", True), mock.patch.object(Rewind, "_check_timeline_and_lsn", check):
+            return ha.follow("demoted", "no action", refresh=False)
+
+    def test_receives_nothing(self):
+        for state in (None, "in archive recovery"):
+            self.assertIn("running pg_rewind", self.follow(state), "it receives nothing for ever")
+
+    def test_streams(self):
+        self.assertEqual("no action", self.follow("streaming"))
 
 
 class WrittenTest(unittest.TestCase):
