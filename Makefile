@@ -226,6 +226,10 @@ bench-appconfig: ## Measure rollouts of 200 workloads, and of 1,000 AppConfigs w
 .PHONY: scan
 scan: ## Look for known vulnerabilities that the code reaches. Needs the Go vulnerability database.
 	go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) ./...
+	go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) -C package/images/backup/tools tool
+	go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) -C hack/sign tool
+	go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) -C examples/shop ./...
+	go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) -C examples/vote/app ./...
 
 .PHONY: lint
 lint: ## Run golangci-lint, built from its module.

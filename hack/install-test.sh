@@ -59,6 +59,12 @@ for program in function provider; do
 		exit 1
 	fi
 done
+# The function and the provider were pulled by the digests that the Configuration names.
+unpinned=$(kubectl get pods -n crossplane-system -l 'pkg.crossplane.io/revision' -o jsonpath='{range .items[*]}{.metadata.name} {.spec.containers[0].image}{"\n"}{end}' | grep -v '@sha256:' || true)
+if [ -n "$unpinned" ]; then
+	echo "install-test: images of pods are not named by their digests: $unpinned" >&2
+	exit 1
+fi
 kubectl create namespace install-test >&2
 sed "s#namespace: default#namespace: install-test#; s#10.88.0.1:5000/storeplane/#$1/#" examples/webapp/minimal.yaml | kubectl apply -f - >&2
 kubectl wait --for=condition=Ready webapp/hello -n install-test --timeout=5m >&2

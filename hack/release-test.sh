@@ -103,6 +103,7 @@ ready() {
 		"$registry"/*) ;;
 		*) fail "$package was pulled from $resolved instead of $registry" ;;
 		esac
+		[[ "$resolved" = *@sha256:* ]] || fail "$package was pulled by its tag, $resolved"
 	done
 	for program in function provider; do
 		replicas=$(kubectl get deployments -n crossplane-system -o jsonpath='{range .items[*]}{.metadata.name} {.spec.replicas}{"\n"}{end}' | awk -v program="$program-storeplane" '$1 ~ program {print $2}')

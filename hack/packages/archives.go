@@ -56,21 +56,12 @@ func (b *builder) archives(ctx context.Context, to string) error {
 	return b.packageArchives(ctx, to)
 }
 
-// packageArchives archives what `crossplane xpkg push` pushes, since that command annotates the
-// layer of a package that Crossplane reads. The packages are pushed to a registry in this process,
-// and archived from there.
+// packageArchives archives the packages as `crossplane xpkg push` has pushed them to the registry of
+// this process: that command annotates the layer of a package that Crossplane reads.
 func (b *builder) packageArchives(ctx context.Context, to string) error {
-	at, stop, err := serveRegistry(ctx)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	for _, repository := range slices.Sorted(maps.Keys(packages)) {
-		from := at + "/" + repository + ":" + b.release.version
-		if err := run(ctx, b.crossplane, "xpkg", "push", "-f", b.path(packages[repository]), from); err != nil {
-			return err
-		}
-		known := b.release.registry + "/" + repository + ":" + b.release.version
+	for _, repository := range packages {
+		from := b.local + "/" + repository + ":" + b.release.version
+		known := b.release.registry + "/" + repository + "@" + b.release.packages[repository]
 		if err := archive(ctx, from, known, b.release.version, filepath.Join(to, repository, b.release.version+".tar")); err != nil {
 			return err
 		}

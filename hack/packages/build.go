@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/crane"
+
 	"github.com/storeplane/storeplane/internal/images"
 )
 
@@ -27,35 +29,40 @@ type builder struct {
 	// images is the registry with the images that claims run.
 	images  string
 	digests images.Digests
+
+	// local is the registry of this process, which has each package as it was built.
+	local string
 }
 
 // The files in the folder that is written.
 const (
-	functionPackage      = "function-storeplane.xpkg"
-	providerPackage      = "provider-storeplane.xpkg"
-	configurationPackage = "storeplane.xpkg"
-	installManifest      = "install.yaml"
-	prerequisites        = "prerequisites.yaml"
-	uninstallManifest    = "uninstall.yaml"
-	versionFile          = "version"
-	checkScript          = "check.sh"
+	installManifest   = "install.yaml"
+	prerequisites     = "prerequisites.yaml"
+	uninstallManifest = "uninstall.yaml"
+	versionFile       = "version"
+	checkScript       = "check.sh"
 )
 
 func (b *builder) path(elem ...string) string {
 	return filepath.Join(append([]string{b.out}, elem...)...)
 }
 
-// packages are the files of the packages, by their repositories.
-var packages = map[string]string{
-	"function-storeplane": functionPackage,
-	"provider-storeplane": providerPackage,
-	"storeplane":          configurationPackage,
-}
+// The repositories of the packages.
+const (
+	functionRepository      = "function-storeplane"
+	providerRepository      = "provider-storeplane"
+	configurationRepository = "storeplane"
+)
+
+var packages = []string{configurationRepository, functionRepository, providerRepository}
+
+// packageFile returns the name of a package's file.
+func packageFile(repository string) string { return repository + ".xpkg" }
 
 // runtimes are the packages that contain the image of a program, by the program's name.
-var runtimes = []struct{ name, pkg string }{
-	{name: "function", pkg: functionPackage},
-	{name: "provider", pkg: providerPackage},
+var runtimes = []struct{ name, repository string }{
+	{name: "function", repository: functionRepository},
+	{name: "provider", repository: providerRepository},
 }
 
 func (b *builder) build(ctx context.Context) error {
@@ -79,25 +86,61 @@ func (b *builder) build(ctx context.Context) error {
 		return err
 	}
 	for _, r := range runtimes {
-		if err := b.runtimePackage(ctx, r.name, r.pkg); err != nil {
+		if err := b.runtimePackage(ctx, r.name, r.repository); err != nil {
 			return err
 		}
 	}
-	if err := run(ctx, b.crossplane, "xpkg", "build", "-f", b.path("configuration"), "-o", b.path(configurationPackage)); err != nil {
+	if err := b.configuration(ctx); err != nil {
 		return err
 	}
 	return b.manifests()
 }
 
+// configuration builds the package that depends on the others, by their digests.
+func (b *builder) configuration(ctx context.Context) error {
+	files, err := configurationFiles()
+	if err != nil {
+		return err
+	}
+	if err := b.stageFiles("configuration", ".", files); err != nil {
+		return err
+	}
+	if err := run(ctx, b.crossplane, "xpkg", "build", "-f", b.path("configuration"), "-o", b.path(packageFile(configurationRepository))); err != nil {
+		return err
+	}
+	return b.seal(ctx, configurationRepository)
+}
+
+// seal pushes a package to the registry of this process and notes its digest, which is the same
+// in every registry that it is copied to.
+func (b *builder) seal(ctx context.Context, repository string) error {
+	at := b.local + "/" + repository + ":" + b.release.version
+	if err := run(ctx, b.crossplane, "xpkg", "push", "-f", b.path(packageFile(repository)), at); err != nil {
+		return err
+	}
+	digest, err := crane.Digest(at, crane.WithContext(ctx))
+	if err != nil {
+		return fmt.Errorf("cannot read the digest of package %s: %w", repository, err)
+	}
+	if b.release.packages == nil {
+		b.release.packages = map[string]string{}
+	}
+	b.release.packages[repository] = digest
+	return nil
+}
+
 // runtimePackage builds a package with the image of a program embedded in it.
-func (b *builder) runtimePackage(ctx context.Context, name, pkg string) error {
+func (b *builder) runtimePackage(ctx context.Context, name, repository string) error {
 	tar := b.path(name + ".tar")
 	if err := run(ctx, "go", "run", "./test/cluster", "image",
 		"--file", "package/images/"+name+"/Dockerfile", "--context", b.image(name), "--base", "scratch",
 		"--build-arg", "REGISTRY="+b.release.registry, "--tag", "localhost/storeplane-"+name+":latest", "--tar", tar); err != nil {
 		return err
 	}
-	return run(ctx, b.crossplane, "xpkg", "build", "-f", b.path(name), "-o", b.path(pkg), "--embed-runtime-image-tarball", tar)
+	if err := run(ctx, b.crossplane, "xpkg", "build", "-f", b.path(name), "-o", b.path(packageFile(repository)), "--embed-runtime-image-tarball", tar); err != nil {
+		return err
+	}
+	return b.seal(ctx, repository)
 }
 
 // image returns the folder from which a program's image is built.
@@ -175,15 +218,8 @@ func sources(patterns ...string) ([]string, error) {
 	return files, nil
 }
 
-// stage writes the folders from which the packages are built.
+// stage writes the folders from which the packages of the programs are built.
 func (b *builder) stage() error {
-	conf, err := configurationFiles()
-	if err != nil {
-		return err
-	}
-	if err := b.stageFiles("configuration", ".", conf); err != nil {
-		return err
-	}
 	for _, r := range runtimes {
 		files, err := packageFiles(r.name)
 		if err != nil {
@@ -254,10 +290,10 @@ func (b *builder) push(ctx context.Context) error {
 	if err := b.pushImages(ctx); err != nil {
 		return err
 	}
-	for repo, file := range packages {
-		ref := fmt.Sprintf("%s/%s:%s", b.release.registry, repo, b.release.version)
-		if err := run(ctx, b.crossplane, "xpkg", "push", "-f", b.path(file), ref); err != nil {
-			return err
+	for _, repository := range packages {
+		name := "/" + repository + ":" + b.release.version
+		if err := crane.Copy(b.local+name, b.release.registry+name, crane.WithContext(ctx)); err != nil {
+			return fmt.Errorf("cannot push package %s: %w", b.release.registry+name, err)
 		}
 	}
 	return nil

@@ -43,7 +43,8 @@ func (b *builder) folder(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, file := range packages {
+	for _, repository := range packages {
+		file := packageFile(repository)
 		if err := copyFile(b.path(file), filepath.Join(to, "packages", file)); err != nil {
 			return err
 		}

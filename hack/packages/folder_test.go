@@ -43,12 +43,21 @@ func testFolder(t *testing.T) (dir string, b *builder) {
 	b = &builder{release: testRelease(t), images: at, digests: digests, out: t.TempDir(), releases: t.TempDir()}
 	b.crossplane = filepath.Join(b.out, "crossplane")
 	program(t, b.crossplane, "#!/bin/sh\n# xpkg push -f FILE IMAGE\nexec "+tool(t, "crane")+" push \"$4\" \"$5\"\n")
-	for _, file := range packages {
+	local, stop, err := serveRegistry(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	b.local = local
+	for _, repository := range packages {
 		img, err := random.Image(64, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := crane.Save(img, "localhost/package:latest", b.path(file)); err != nil {
+		if err := crane.Save(img, "localhost/package:latest", b.path(packageFile(repository))); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.seal(t.Context(), repository); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,6 +99,7 @@ func TestFolder(t *testing.T) {
 	})
 	t.Run("Checksums", func(t *testing.T) { checkSums(t, dir) })
 	t.Run("Names", func(t *testing.T) { checkNames(t, dir) })
+	t.Run("Packages", func(t *testing.T) { checkPackages(t, dir, b) })
 	t.Run("Archives", func(t *testing.T) { checkArchives(t, dir, b) })
 	t.Run("Load", func(t *testing.T) { checkLoad(t, dir, b) })
 }
@@ -141,7 +151,7 @@ func walkFiles(t *testing.T, dir string, do func(name string, data []byte)) {
 }
 
 // replaced matches the placeholders that no file of a release contains.
-var replaced = regexp.MustCompile(`\b(REGISTRY|MIRROR|VERSION|CONFIGURATION|FUNCTION|PROVIDER|CHART_VERSION|KUBERNETES_VERSION|CROSSPLANE_VERSION|TESTED_KUBERNETES|TESTED_CROSSPLANE)\b|v0\.0\.0|registry\.example\.com/storeplane/`)
+var replaced = regexp.MustCompile(`\b(REGISTRY|MIRROR|VERSION|CONFIGURATION|FUNCTION|PROVIDER|[A-Z]+_DIGEST|CHART_VERSION|KUBERNETES_VERSION|CROSSPLANE_VERSION|TESTED_KUBERNETES|TESTED_CROSSPLANE)\b|v0\.0\.0|registry\.example\.com/storeplane/`)
 
 // checkNames checks that all placeholders are replaced, and that scripts are executable and can
 // be parsed.
@@ -237,6 +247,24 @@ func checkArchives(t *testing.T, dir string, b *builder) {
 	}
 }
 
+// checkPackages checks that what is installed names each package by the digest that its archive has.
+func checkPackages(t *testing.T, dir string, b *builder) {
+	t.Helper()
+	installed, err := os.ReadFile(filepath.Join(dir, installManifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, repository := range packages {
+		_, desc := archived(t, filepath.Join(dir, "images", repository, "v9.8.7.tar"))
+		if want := fmt.Sprintf("package: %s/%s@%s", b.release.registry, repository, desc.Digest); !containsLine(string(installed), want) {
+			t.Errorf("want a line that ends with %q", want)
+		}
+		if want := b.release.registry + "/" + repository + "@" + desc.Digest.String(); desc.Annotations[containerdName] != want {
+			t.Errorf("want an archive that containerd imports as %s, got %v", want, desc.Annotations)
+		}
+	}
+}
+
 // checkLoad checks that load.sh pushes what pods and Crossplane pull, and the signatures, and
 // that it rejects a damaged archive and a registry without a path.
 func checkLoad(t *testing.T, dir string, b *builder) {
@@ -259,7 +287,7 @@ func checkLoad(t *testing.T, dir string, b *builder) {
 			t.Errorf("%s cannot be pulled as it is pinned: %v", name, err)
 		}
 	}
-	for repository := range packages {
+	for _, repository := range packages {
 		_, desc := archived(t, filepath.Join(dir, "images", repository, "v9.8.7.tar"))
 		if got, err := crane.Digest(to + "/" + repository + ":v9.8.7"); err != nil || got != desc.Digest.String() {
 			t.Errorf("%s: want %s, got %s, %v", repository, desc.Digest, got, err)

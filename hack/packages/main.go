@@ -35,7 +35,12 @@ func (c *cli) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := builder{release: r, crossplane: c.Crossplane, out: c.Out, releases: c.Releases, images: cmp.Or(strings.TrimSuffix(c.Images, "/"), r.registry)}
+	local, stop, err := serveRegistry(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	b := builder{release: r, crossplane: c.Crossplane, out: c.Out, releases: c.Releases, images: cmp.Or(strings.TrimSuffix(c.Images, "/"), r.registry), local: local}
 	if err := b.build(ctx); err != nil {
 		return err
 	}

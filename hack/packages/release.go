@@ -28,6 +28,10 @@ type release struct {
 	registry string
 	version  string
 
+	// packages are the digests of the packages, by their repositories. Manifests and dependencies
+	// name a package by its digest, since the content of a tag can be replaced.
+	packages map[string]string
+
 	// mirror is the registry from which everything is pulled, if that is not the registry of the
 	// release.
 	mirror string
@@ -70,11 +74,20 @@ func dnsLabel(s string) string {
 	return strings.Trim(out.String(), "-")
 }
 
+// dependency matches a dependency of the Configuration: all but its version, and its repository.
+var dependency = regexp.MustCompile(`(package: \S+/(\S+)\n\s+version: )` + regexp.QuoteMeta(treeVersion))
+
 // inPackage replaces the placeholders in files of a package.
 func (r release) inPackage(b []byte) []byte {
 	b = bytes.ReplaceAll(b, []byte(treeRegistry), []byte(r.registry))
-	b = bytes.ReplaceAll(b, []byte("version: "+treeVersion), []byte("version: "+r.version))
-	return bytes.ReplaceAll(b, []byte("name: "+treeFunction), []byte("name: "+r.installedName("function-storeplane")))
+	b = dependency.ReplaceAllFunc(b, func(found []byte) []byte {
+		parts := dependency.FindSubmatch(found)
+		if digest := r.packages[string(parts[2])]; digest != "" {
+			return append(bytes.Clone(parts[1]), digest...)
+		}
+		return found
+	})
+	return bytes.ReplaceAll(b, []byte("name: "+treeFunction), []byte("name: "+r.installedName(functionRepository)))
 }
 
 // capitals matches the placeholders in package/install. A placeholder within a longer name, as in
@@ -88,12 +101,17 @@ func (r release) inManifest(b []byte) []byte { return r.inText(requirements{}, b
 // it needs.
 func (r release) inText(needs requirements, b []byte) []byte {
 	names := map[string]string{
-		"REGISTRY":           r.registry,
-		"MIRROR":             cmp.Or(r.mirror, r.registry),
-		"VERSION":            r.version,
-		"CONFIGURATION":      r.installedName("storeplane"),
-		"FUNCTION":           r.installedName("function-storeplane"),
-		"PROVIDER":           r.installedName("provider-storeplane"),
+		"REGISTRY":      r.registry,
+		"MIRROR":        cmp.Or(r.mirror, r.registry),
+		"VERSION":       r.version,
+		"CONFIGURATION": r.installedName(configurationRepository),
+		"FUNCTION":      r.installedName(functionRepository),
+		"PROVIDER":      r.installedName(providerRepository),
+
+		"CONFIGURATION_DIGEST": r.packages[configurationRepository],
+		"FUNCTION_DIGEST":      r.packages[functionRepository],
+		"PROVIDER_DIGEST":      r.packages[providerRepository],
+
 		"CHART_VERSION":      r.chartVersion(),
 		"KUBERNETES_VERSION": needs.kubernetes,
 		"CROSSPLANE_VERSION": needs.crossplane,
