@@ -616,32 +616,53 @@ class CopiedTest(unittest.TestCase):
 class DivergedTest(unittest.TestCase):
     """A standby was found not to need a rewind, and is ahead of where the timeline of its leader begins."""
 
-    def follow(self, replication_state):
-        rewind = Rewind.__new__(Rewind)
-        rewind._state, rewind._checkpoint_task_lock, rewind._postgresql = REWIND_STATUS.NOT_NEED, threading.Lock(), mock.Mock()
-        rewind._postgresql.name = OWN
-        ha = Ha.__new__(Ha)
-        ha._rewind, ha.cluster, ha._async_executor, ha.state_handler = rewind, mock.Mock(), mock.Mock(), mock.Mock()
-        ha.cluster.leader.name = OTHER
-        ha._async_executor.try_run_async.return_value = None
-        ha.state_handler.is_primary.return_value = ha.state_handler.is_starting.return_value = False
-        ha.state_handler.replication_state.return_value = replication_state
-        ha.state_handler.config.check_recovery_conf.return_value = (False, False)
-        ha._get_node_to_follow = ha.is_paused = mock.Mock(return_value=None)
-        ha.is_standby_cluster = mock.Mock(return_value=False)
+    def setUp(self):
+        self.rewind = Rewind.__new__(Rewind)
+        self.rewind._state, self.rewind._checkpoint_task_lock, self.rewind._postgresql = REWIND_STATUS.NOT_NEED, threading.Lock(), mock.Mock()
+        self.rewind._postgresql.name = OWN
+        self.ha = Ha.__new__(Ha)
+        self.ha._rewind, self.ha.cluster, self.ha._async_executor, self.ha.state_handler = self.rewind, mock.Mock(), mock.Mock(), mock.Mock()
+        self.ha.dcs, self.ha.cluster.leader.name = mock.Mock(ttl=20), OTHER
+        self.ha._async_executor.try_run_async.return_value = None
+        self.ha.state_handler.is_primary.return_value = self.ha.state_handler.is_starting.return_value = False
+        self.ha.state_handler.config.check_recovery_conf.return_value = (False, False)
+        self.ha._get_node_to_follow = mock.Mock(return_value=self.ha.cluster.leader)
+        self.ha.is_paused = self.ha.is_standby_cluster = mock.Mock(return_value=False)
 
-        def check(self, leader):
-            self._state = REWIND_STATUS.NEED
+    def follow(self, at, replication_state=None):
+        def check(rewind, leader):
+            rewind._state = REWIND_STATUS.NEED
 
-        with mock.patch.object(Rewind, "can_rewind", True), mock.patch.object(Rewind, "_check_timeline_and_lsn", check):
-            return ha.follow("demoted", "no action", refresh=False)
+        self.ha.state_handler.replication_state.return_value = replication_state
+        with mock.patch.object(Rewind, "can_rewind", True), mock.patch.object(Rewind, "_check_timeline_and_lsn", check), \
+                mock.patch("patroni.ha.time.monotonic", return_value=at):
+            return self.ha.follow("demoted", "no action", refresh=False)
 
     def test_receives_nothing(self):
-        for state in (None, "in archive recovery"):
-            self.assertIn("running pg_rewind", self.follow(state), "it receives nothing for ever")
+        for at in (100, 105, 110, 115, 120):
+            self.assertEqual("no action", self.follow(at), "a leader may be frozen for as long as it has the lock")
+        self.follow(121)
+        self.assertIn("running pg_rewind", self.follow(126, "in archive recovery"), "it receives nothing for ever")
 
-    def test_streams(self):
-        self.assertEqual("no action", self.follow("streaming"))
+    def test_streams_meanwhile(self):
+        for at, state in ((100, None), (110, "streaming"), (125, None), (130, None)):
+            self.assertEqual("no action", self.follow(at, state))
+        self.assertEqual(REWIND_STATUS.NOT_NEED, self.rewind._state)
+
+    def test_another_leader(self):
+        self.follow(100)
+        self.ha.cluster.leader.name = "db-2"
+        for at in (119, 125, 130):
+            self.assertEqual("no action", self.follow(at))
+        self.assertEqual(REWIND_STATUS.NOT_NEED, self.rewind._state, "the new leader has had no time to be followed")
+
+    def test_once_in_a_while(self):
+        for at in (100, 121):
+            self.follow(at)
+        self.rewind._state = REWIND_STATUS.NOT_NEED
+        for at in (126, 131, 136):
+            self.follow(at)
+        self.assertEqual(REWIND_STATUS.NOT_NEED, self.rewind._state, "a leader that does not answer holds each turn up")
 
 
 class WrittenTest(unittest.TestCase):
