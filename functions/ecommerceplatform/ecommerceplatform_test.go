@@ -229,6 +229,40 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestMySQL: a shop has a database of either engine, and its backend connects by the same Secret.
+func TestMySQL(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		env      string
+		database map[string]any
+		want     appsv1.DatabaseClusterSpec
+	}{
+		"Development": {reason: "One server of the only series.", env: "development", database: map[string]any{}, want: appsv1.DatabaseClusterSpec{Size: 1, Version: "9.7"}},
+		"Staging":     {reason: "A group has an odd size.", env: "staging", database: map[string]any{}, want: appsv1.DatabaseClusterSpec{Size: 3, Version: "9.7"}},
+		"Production":  {reason: "Three servers.", env: "production", database: map[string]any{}, want: appsv1.DatabaseClusterSpec{Size: 3, Version: "9.7"}},
+		"Named":       {reason: "What the claim names takes precedence.", env: "staging", database: map[string]any{"size": 1, "version": "9.7.4"}, want: appsv1.DatabaseClusterSpec{Size: 1, Version: "9.7.4"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := simulate(t, functionstest.SmallShop)
+			c.Edit(tc.env, "environment")
+			tc.database["type"] = "mysql"
+			c.Edit(tc.database, "database")
+			c.Settle()
+			db := functionstest.As[appsv1.DatabaseCluster](t, c.Observed["database"])
+			if db.Spec.Engine != appsv1.MySQL || db.Spec.Size != tc.want.Size || db.Spec.Version != tc.want.Version {
+				t.Errorf("%s\ngot %+v", tc.reason, db.Spec)
+			}
+			env := functionstest.As[appsv1.WebApp](t, c.Observed["backend"]).Spec.Env
+			if !slices.ContainsFunc(env, func(e corev1.EnvVar) bool {
+				return e.Name == "DATABASE_URL" && e.ValueFrom.SecretKeyRef.Name == "store-database-connection" && e.ValueFrom.SecretKeyRef.Key == appsv1.ConnectionVerified
+			}) {
+				t.Errorf("%s\nthe backend does not connect: %v", tc.reason, env)
+			}
+		})
+	}
+}
+
 // TestOwnEnvironment: variables that the claim sets take precedence, and none is set twice.
 func TestOwnEnvironment(t *testing.T) {
 	c := simulate(t, `{frontend: {image: f, env: [{name: BACKEND_URL, value: mine}]}, backend: {image: b, env: [{name: A, value: x}, {name: REDIS_URL, value: mine}]}}`)

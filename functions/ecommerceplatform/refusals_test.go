@@ -15,7 +15,9 @@ func TestRefuses(t *testing.T) {
 		spec   string
 		want   string
 	}{
-		"MySQL":            {reason: "MySQL is for later.", spec: "{frontend: {image: f}, backend: {image: b}, database: {type: mysql}}", want: "database.type mysql is not available yet: use postgresql"},
+		"MySQLVersion":     {reason: "Versions are those of the engine.", spec: "{frontend: {image: f}, backend: {image: b}, database: {type: mysql, version: '17'}}", want: `database.version "17" is not like 9.7 or 9.7.4`},
+		"MySQLSize":        {reason: "A group has an odd size.", spec: "{frontend: {image: f}, backend: {image: b}, database: {type: mysql, size: 2}}", want: "database.size must be odd with engine mysql, is 2: a group of 2 survives the loss of no more servers than one of 1, since a majority has to be left"},
+		"MySQLBackup":      {reason: "What an engine does not have is refused.", spec: "{frontend: {image: f}, backend: {image: b}, database: {type: mysql, backup: {enabled: true}}}", want: "database.backup is not available with engine mysql yet: set backup.enabled to false, and create a Backup with engine mysql"},
 		"NoFrontend":       {reason: "A shop has a frontend.", spec: "{backend: {image: b}}", want: "frontend.image is missing"},
 		"NoBackend":        {reason: "And a backend.", spec: "{frontend: {image: f}}", want: "backend.image is missing"},
 		"Replicas0":        {reason: "No pods is no frontend.", spec: "{environment: development, frontend: {image: f, replicas: 0}, backend: {image: b}}", want: "frontend.replicas must be 1 to 100 in development, is 0"},
@@ -84,7 +86,7 @@ func TestRefusesWhileRunning(t *testing.T) {
 		change func(*functionstest.Crossplane)
 		want   string
 	}{
-		"MySQL": {reason: "A database is not changed into another.", change: func(c *functionstest.Crossplane) { c.Edit("mysql", "database", "type") }, want: "database.type mysql is not available yet: use postgresql"},
+		"MySQL": {reason: "A database is not changed into another.", change: func(c *functionstest.Crossplane) { c.Edit("mysql", "database", "type") }, want: "database.version 17.2 is not supported: MySQL 9.7 is"},
 		"Cron": {reason: "A mistake in a schedule stops nothing.", change: func(c *functionstest.Crossplane) {
 			c.Edit([]any{map[string]any{"name": "x", "schedule": "61 * * * *"}}, "backend", "cronJobs")
 		}, want: `backend.cronJobs x: schedule "61 * * * *" is no cron expression: end of range (61) above maximum (59): 61`},

@@ -69,9 +69,6 @@ func (s *shop) validate() error {
 		}
 	}
 	if d := spec.Database; d != nil {
-		if d.Type == appsv1.MySQL {
-			return compose.Invalidf("database.type mysql is not available yet: use postgresql")
-		}
 		if q, err := resource.ParseQuantity(d.Storage); d.Storage != "" && (err != nil || q.Sign() <= 0) {
 			return compose.Invalidf("database.storage must be a quantity above zero, like 20Gi: is %q", d.Storage)
 		}

@@ -30,7 +30,7 @@ func TestDefault(t *testing.T) {
 	delete(spec, "backend")
 	wantSpec := map[string]any{
 		"environment": "development",
-		"database":    map[string]any{"type": "postgresql", "version": "17", "synchronousMode": "quorum", "tls": map[string]any{"required": true}},
+		"database":    map[string]any{"type": "postgresql", "synchronousMode": "quorum", "tls": map[string]any{"required": true}},
 		"cache":       map[string]any{"enabled": true, "evictionPolicy": "allkeys-lru"},
 		"monitoring":  map[string]any{"enabled": true},
 	}

@@ -125,15 +125,16 @@ type Backend struct {
 type Database struct {
 	appsv1.DatabaseOptions `json:",inline"`
 
-	// Type of the database. It cannot be changed.
+	// Type of the database: postgresql, or mysql, which is experimental and has no
+	// backups of its own. It cannot be changed.
 	// +optional
 	// +kubebuilder:default=postgresql
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="database.type is immutable: claim a new EcommercePlatform and move the data"
 	Type appsv1.Engine `json:"type,omitempty"`
 
-	// Version of the database: 17, 17.2 or 17.2.0.
+	// Version of the database: 17 or 17.2 of postgresql, 9.7 or 9.7.4 of mysql.
+	// Defaults to 17 with postgresql, 9.7 with mysql.
 	// +optional
-	// +kubebuilder:default="17"
 	Version appsv1.Version `json:"version,omitempty"`
 
 	// Storage of each database server, as a Kubernetes quantity. It may grow,
@@ -146,7 +147,7 @@ type Database struct {
 	Storage string `json:"storage,omitempty"`
 
 	// Size is the number of database servers. Defaults to 1 in development,
-	// 2 in staging, 3 in production.
+	// 2 in staging (3 with mysql), 3 in production.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10

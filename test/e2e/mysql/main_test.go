@@ -26,7 +26,7 @@ var (
 func TestMain(m *testing.M) { tests.Main(m) }
 
 // TestMySQL: the checks pass in their order. Without -full only the quick ones run.
-func TestMySQL(t *testing.T) { tests.Test(t, group()) }
+func TestMySQL(t *testing.T) { tests.Test(t, group(), store()) }
 
 // The longest times without an acknowledged write, as docs/mysql.md has them.
 const (
@@ -52,5 +52,12 @@ func group() types.Feature {
 		Full("users and databases come, rotate and go", d.under(whenPlanned, d.hasUsers)).
 		Quick("hibernates and wakes with its data", d.under(noTarget, d.hibernates)).
 		Full("impossible changes are refused with a message", d.refuses).
+		Feature()
+}
+
+func store() types.Feature {
+	s := &shop{namespace: "e2e-mysql-shop"}
+	return tests.Feature("a shop with MySQL", s.namespace).
+		Quick("a development shop with MySQL is Ready within 60 s, and an order survives its database's pod", s.sells).
 		Feature()
 }
