@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,17 +83,15 @@ func (d *database) ready(ctx context.Context) error {
 }
 
 // change patches the spec of the claim and waits until the watch contains the change.
-func (d *database) change(ctx context.Context, spec harness.Patch, dryRun ...string) error {
-	u, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, claimName, harness.Patch{"spec": spec}, dryRun...)
-	if err != nil || len(dryRun) > 0 {
+func (d *database) change(ctx context.Context, spec harness.Patch) error {
+	u, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, claimName, harness.Patch{"spec": spec})
+	if err != nil {
 		return err
 	}
 	return d.world.AwaitSeen(ctx, u)
 }
 
 func (d *database) status() harness.Claim { return d.world.Claim("DatabaseCluster", claimName) }
-
-func server(n int) string { return setName + "-" + strconv.Itoa(n) }
 
 // pods returns the pods of the servers, by name.
 func (d *database) pods() []*unstructured.Unstructured {
