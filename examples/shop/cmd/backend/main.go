@@ -73,7 +73,7 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 }
 
 func runServe(ctx context.Context, log *slog.Logger, db *store.Store) error {
-	// Without REDIS_URL it is nil, and carts are in PostgreSQL only.
+	// Without REDIS_URL it is nil, and carts are in the database only.
 	var carts *cache.Carts
 	if url := os.Getenv("REDIS_URL"); url != "" {
 		var err error

@@ -69,7 +69,7 @@ func (s *Server) deleteFromCart(w http.ResponseWriter, r *http.Request) {
 	s.answerCart(w, r, session, cart, err)
 }
 
-// answerCart answers with a cart from PostgreSQL, and stores it in the cache.
+// answerCart answers with a cart from the database, and stores it in the cache.
 func (s *Server) answerCart(w http.ResponseWriter, r *http.Request, session string, cart shop.Cart, err error) {
 	if err != nil {
 		// Whether the change was made may be unknown: the next request must not get a copy from

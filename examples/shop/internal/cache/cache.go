@@ -1,5 +1,5 @@
-// Package cache keeps copies of carts in Redis. The carts in PostgreSQL are authoritative: a cache
-// that is absent, down, emptied or replaced costs time and nothing else, so no function of carts
+// Package cache keeps copies of carts in Redis. The carts in the database are authoritative: a
+// cache that is absent, down, emptied or replaced costs time and nothing else, so no function of carts
 // returns an error.
 package cache
 
@@ -129,7 +129,7 @@ var put = redis.NewScript(`
 	redis.call('PEXPIRE', KEYS[1], ARGV[3])
 	return 1`)
 
-// Put stores a copy of a cart in PostgreSQL.
+// Put stores a copy of a cart in the database.
 func (c *Carts) Put(ctx context.Context, session string, cart shop.Cart) {
 	if c == nil || c.resting() {
 		return

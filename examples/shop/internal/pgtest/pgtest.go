@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of DB
 )
 
 // startWithin is long enough for a server on a busy machine.
@@ -62,14 +64,13 @@ func Start(t *testing.T) *Server {
 
 // Own skips the test t, which may be a part of the test that started the server, if the server must
 // not be stopped and started.
-func (s *Server) Own(t *testing.T) *Server {
+func (s *Server) Own(t *testing.T) {
 	t.Helper()
 	if s.foreign {
 		// Other clients may be using it.
 		t.Skip("SHOP_TEST_DATABASE_URL names a server that a test must not stop")
 	}
 	s.t = t
-	return s
 }
 
 func findBinaries() string {
@@ -180,6 +181,16 @@ func (s *Server) Down(sig os.Signal) {
 	_ = s.cmd.Process.Signal(sig)
 	_ = s.cmd.Wait()
 	s.cmd = nil
+}
+
+// DB returns connections to the database, which the caller closes.
+func (s *Server) DB() *sql.DB {
+	s.t.Helper()
+	db, err := sql.Open("pgx", s.URI)
+	if err != nil {
+		s.t.Fatal("cannot open the database: its URI cannot be parsed")
+	}
+	return db
 }
 
 // database creates an empty database for this test on the server at uri.

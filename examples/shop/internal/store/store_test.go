@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
+	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/storeplane/storeplane/examples/shop/internal/mysqltest"
 	"github.com/storeplane/storeplane/examples/shop/internal/pgtest"
 	"github.com/storeplane/storeplane/examples/shop/internal/shop"
 )
@@ -21,6 +25,51 @@ var (
 	allMigrations = []string{"0001_products", "0002_carts", "0003_orders", "0004_seed_products"}
 	discard       = slog.New(slog.DiscardHandler)
 )
+
+// server is a real database with nothing in it.
+type server interface {
+	Own(t *testing.T)
+	Up()
+	Down(sig os.Signal)
+	DB() *sql.DB
+}
+
+// database is a server of one engine, and how it is stopped.
+type database struct {
+	server
+
+	uri         string
+	stop, crash os.Signal
+}
+
+// exec runs statements on the database, beside the store.
+func (d database) exec(t *testing.T, statements ...string) {
+	t.Helper()
+	db := d.DB()
+	defer func() { _ = db.Close() }()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// onEach runs a test on a database of each engine.
+func onEach(t *testing.T, test func(t *testing.T, db database)) {
+	engines := map[string]func(t *testing.T) database{
+		"PostgreSQL": func(t *testing.T) database {
+			srv := pgtest.Start(t)
+			return database{server: srv, uri: srv.URI, stop: syscall.SIGINT, crash: syscall.SIGQUIT}
+		},
+		"MySQL": func(t *testing.T) database {
+			srv := mysqltest.Start(t)
+			return database{server: srv, uri: srv.URI, stop: syscall.SIGTERM, crash: syscall.SIGKILL}
+		},
+	}
+	for name, start := range engines {
+		t.Run(name, func(t *testing.T) { test(t, start(t)) })
+	}
+}
 
 func open(t *testing.T, uri string) *Store {
 	t.Helper()
@@ -33,18 +82,19 @@ func open(t *testing.T, uri string) *Store {
 }
 
 // migrated returns a store whose schema is up to date.
-func migrated(t *testing.T, srv *pgtest.Server) *Store {
+func migrated(t *testing.T, db database) *Store {
 	t.Helper()
-	s := open(t, srv.URI)
+	s := open(t, db.uri)
 	if _, err := s.Migrate(t.Context(), discard); err != nil {
 		t.Fatalf("Migrate(...): %v", err)
 	}
 	return s
 }
 
-func TestMigrate(t *testing.T) {
-	srv := pgtest.Start(t)
-	s := open(t, srv.URI)
+func TestMigrate(t *testing.T) { onEach(t, testMigrate) }
+
+func testMigrate(t *testing.T, db database) {
+	s := open(t, db.uri)
 
 	if err := s.Ready(t.Context()); err == nil {
 		t.Error("Ready(...): a database without a schema should not be ready")
@@ -74,9 +124,8 @@ func TestMigrate(t *testing.T) {
 	}
 
 	// A deleted product is not created again, and a newer schema is not changed.
-	if _, err := s.pool.Exec(t.Context(), `DELETE FROM products WHERE id = 'lamp'; INSERT INTO schema_migrations VALUES (99, '0099_from_the_future')`); err != nil {
-		t.Fatal(err)
-	}
+	db.exec(t, `DELETE FROM products WHERE id = 'lamp'`,
+		`INSERT INTO schema_migrations (version, name) VALUES (99, '0099_from_the_future')`)
 	again, err := s.Migrate(t.Context(), discard)
 	if diff := cmp.Diff([]string(nil), again); diff != "" || err != nil {
 		t.Errorf("Migrate(...) again: %v, -want, +got:\n%s", err, diff)
@@ -97,10 +146,12 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-func TestMigrateWaitsForTheDatabase(t *testing.T) {
-	srv := pgtest.Start(t).Own(t)
-	srv.Down(syscall.SIGINT)
-	s := open(t, srv.URI)
+func TestMigrateWaitsForTheDatabase(t *testing.T) { onEach(t, testMigrateWaitsForTheDatabase) }
+
+func testMigrateWaitsForTheDatabase(t *testing.T, db database) {
+	db.Own(t)
+	db.Down(db.stop)
+	s := open(t, db.uri)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -113,14 +164,16 @@ func TestMigrateWaitsForTheDatabase(t *testing.T) {
 		_, err := s.Migrate(t.Context(), discard)
 		done <- err
 	}()
-	srv.Up()
+	db.Up()
 	if err := <-done; err != nil {
 		t.Errorf("Migrate(...): %v", err)
 	}
 }
 
-func TestCart(t *testing.T) {
-	s := migrated(t, pgtest.Start(t))
+func TestCart(t *testing.T) { onEach(t, testCart) }
+
+func testCart(t *testing.T, db database) {
+	s := migrated(t, db)
 
 	type step func(ctx context.Context, session string) (shop.Cart, error)
 	add := func(product string, quantity int64) step {
@@ -178,6 +231,21 @@ func TestCart(t *testing.T) {
 			steps:  []step{add("mug", 1), add("moon", 1)},
 			want:   want{Cart: shop.Cart{Version: 1, Items: []shop.Line{mug(1)}, Count: 1, Total: 1600, Currency: "EUR"}, Err: shop.ErrNoSuchProduct},
 		},
+		"OtherCase": {
+			reason: "Ids are compared by their bytes",
+			steps:  []step{add("mug", 1), add("MUG", 1)},
+			want:   want{Cart: shop.Cart{Version: 1, Items: []shop.Line{mug(1)}, Count: 1, Total: 1600, Currency: "EUR"}, Err: shop.ErrNoSuchProduct},
+		},
+		"TrailingSpace": {
+			reason: "A space is a byte, also at the end",
+			steps:  []step{add("mug", 1), set("mug ", 0)},
+			want:   want{Cart: shop.Cart{Version: 2, Items: []shop.Line{mug(1)}, Count: 1, Total: 1600, Currency: "EUR"}},
+		},
+		"LongId": {
+			reason: "An id of any length and alphabet is one of no product",
+			steps:  []step{add("mug", 1), add(strings.Repeat("ü", 1000), 1)},
+			want:   want{Cart: shop.Cart{Version: 1, Items: []shop.Line{mug(1)}, Count: 1, Total: 1600, Currency: "EUR"}, Err: shop.ErrNoSuchProduct},
+		},
 		"Negative": {
 			reason: "Nobody owes us mugs",
 			steps:  []step{add("mug", -1)},
@@ -202,8 +270,10 @@ func TestCart(t *testing.T) {
 	}
 }
 
-func TestPlaceOrder(t *testing.T) {
-	s := migrated(t, pgtest.Start(t))
+func TestPlaceOrder(t *testing.T) { onEach(t, testPlaceOrder) }
+
+func testPlaceOrder(t *testing.T, db database) {
+	s := migrated(t, db)
 	ctx := t.Context()
 
 	filled := func(t *testing.T) string {
@@ -227,10 +297,8 @@ func TestPlaceOrder(t *testing.T) {
 		session := filled(t)
 		id := shop.NewToken()
 		placed := place(t, session, id, "")
-		if _, err := s.pool.Exec(ctx, `UPDATE products SET price = price + 1 WHERE id = 'mug'`); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _, _ = s.pool.Exec(ctx, `UPDATE products SET price = price - 1 WHERE id = 'mug'`) }()
+		db.exec(t, `UPDATE products SET price = price + 1 WHERE id = 'mug'`)
+		defer db.exec(t, `UPDATE products SET price = price - 1 WHERE id = 'mug'`)
 
 		want := shop.Order{
 			ID: id, Total: 3200, Currency: "EUR", CreatedAt: placed.Order.CreatedAt,
@@ -326,8 +394,10 @@ func TestPlaceOrder(t *testing.T) {
 	})
 }
 
-func TestPruneCarts(t *testing.T) {
-	s := migrated(t, pgtest.Start(t))
+func TestPruneCarts(t *testing.T) { onEach(t, testPruneCarts) }
+
+func testPruneCarts(t *testing.T, db database) {
+	s := migrated(t, db)
 	ctx := t.Context()
 	old, fresh := shop.NewToken(), shop.NewToken()
 	for _, session := range []string{old, fresh} {
@@ -335,9 +405,7 @@ func TestPruneCarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.pool.Exec(ctx, `UPDATE carts SET updated_at = now() - interval '31 days' WHERE session = $1`, old); err != nil {
-		t.Fatal(err)
-	}
+	db.exec(t, `UPDATE carts SET updated_at = now() - interval '31' day WHERE session = '`+old+`'`)
 	if n, err := s.PruneCarts(ctx, 30*24*time.Hour); n != 1 || err != nil {
 		t.Errorf("PruneCarts(...): want 1 cart, got %d, %v", n, err)
 	}
@@ -348,9 +416,11 @@ func TestPruneCarts(t *testing.T) {
 
 // TestCrash: when the database crashes and restarts while orders are placed, every acknowledged
 // order is stored exactly once.
-func TestCrash(t *testing.T) {
-	srv := pgtest.Start(t).Own(t)
-	s := migrated(t, srv)
+func TestCrash(t *testing.T) { onEach(t, testCrash) }
+
+func testCrash(t *testing.T, db database) {
+	db.Own(t)
+	s := migrated(t, db)
 	const workers, each = 4, 25
 
 	var wg sync.WaitGroup
@@ -380,18 +450,21 @@ func TestCrash(t *testing.T) {
 		})
 	}
 	<-halfway
-	srv.Down(syscall.SIGQUIT)
+	db.Down(db.crash)
 	if err := s.Ready(t.Context()); err == nil {
 		t.Error("Ready(...): want an error while the database is down")
 	}
-	srv.Up()
+	db.Up()
 	wg.Wait()
 
 	stored := map[string]int{}
-	rows, err := s.pool.Query(t.Context(), `SELECT id FROM orders`)
+	direct := db.DB()
+	defer func() { _ = direct.Close() }()
+	rows, err := direct.QueryContext(t.Context(), `SELECT id FROM orders`)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var id string
 		if err := rows.Scan(&id); err != nil {
@@ -401,5 +474,28 @@ func TestCrash(t *testing.T) {
 	}
 	if diff := cmp.Diff(acknowledged, stored); diff != "" || len(stored) != workers*each {
 		t.Errorf("orders: want %d, got %d; -acknowledged, +stored:\n%s", workers*each, len(stored), diff)
+	}
+}
+
+func TestOpenHidesSecrets(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		uri    string
+	}{
+		"BrokenEscape": {reason: "A password that was not escaped should not be printed", uri: "postgres://shop:hunter%2@db/shop"},
+		"BadPort":      {reason: "Neither with a bad port", uri: "postgres://shop:hunter2@db:none/shop"},
+		"OtherScheme":  {reason: "Nor for another database", uri: "mongodb://shop:hunter2@db/shop"},
+		"MySQLEscape":  {reason: "MySQL's URI holds a password as well", uri: "mysql://shop:hunter%2@db/shop"},
+		"MySQLPort":    {reason: "Neither with a bad port", uri: "mysql://shop:hunter2@db:none/shop"},
+		"MySQLMode":    {reason: "Nor with a mode that does not exist", uri: "mysql://shop:pw@db/shop?ssl-mode=hunter2"},
+		"MySQLSetting": {reason: "Nor with another parameter", uri: "mysql://shop:pw@db/shop?hunter=2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(t.Context(), tc.uri)
+			if err == nil || strings.Contains(err.Error(), "hunter") {
+				t.Errorf("\n%s\nOpen(...): want an error without the password, got: %v", tc.reason, err)
+			}
+		})
 	}
 }

@@ -106,7 +106,8 @@ func TestShop(t *testing.T) {
 	expect(page(http.Get(backend.URL+"/readyz")), `"cache":{"ok":false,"required":false`)
 
 	t.Run("DatabaseDown", func(t *testing.T) {
-		srv.Own(t).Down(syscall.SIGQUIT)
+		srv.Own(t)
+		srv.Down(syscall.SIGQUIT)
 		res, err := browser.Get(front.URL + "/readyz")
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package store
+package postgresql
 
 import (
 	"context"
@@ -68,9 +68,9 @@ func TestRetryable(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := want{Retryable: retryable(tc.err), Refused: refused(tc.err)}
+			got := want{Retryable: (&Database{}).Retryable(tc.err), Refused: refused(tc.err)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("\n%s\nretryable(...), refused(...): -want, +got:\n%s", tc.reason, diff)
+				t.Errorf("\n%s\nRetryable(...), refused(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
