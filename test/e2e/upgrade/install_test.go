@@ -4,8 +4,12 @@ package upgrade
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -15,9 +19,6 @@ const (
 	// before is the commit of the previous release. As there is none yet, it is the newest commit
 	// whose claims have maintenance windows, without which an upgrade replaces all pods at once.
 	before = "3110d8c"
-
-	// beforeVersion is the version that hack/before.sh gives the packages of that commit.
-	beforeVersion = "v0.0.1"
 
 	beforeFolder = "_out/before"
 )
@@ -54,8 +55,12 @@ func installBefore() error {
 // previous release are installed.
 func installThis(unlessInstalled bool) error {
 	if unlessInstalled {
-		packages, err := run("kubectl", "get", "functions.pkg.crossplane.io", "-o", "jsonpath={.items[*].spec.package}")
-		if err != nil || !strings.Contains(packages, ":"+beforeVersion) {
+		manifest, err := os.ReadFile(filepath.Join(root, beforeFolder, "packages", "install.yaml"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		installed, failed := run("kubectl", "get", "functions.pkg.crossplane.io", "-o", "jsonpath={.items[0].spec.package}")
+		if err := errors.Join(err, failed); err != nil || !strings.Contains(string(manifest), "package: "+installed+"\n") {
 			return err
 		}
 	}

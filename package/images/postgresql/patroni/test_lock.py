@@ -628,10 +628,13 @@ class DivergedTest(unittest.TestCase):
         self.ha.state_handler.config.check_recovery_conf.return_value = (False, False)
         self.ha._get_node_to_follow = mock.Mock(return_value=self.ha.cluster.leader)
         self.ha.is_paused = self.ha.is_standby_cluster = mock.Mock(return_value=False)
+        self.checked = 0
 
-    def follow(self, at, replication_state=None):
+    def follow(self, at, replication_state=None, answers=True):
         def check(rewind, leader):
-            rewind._state = REWIND_STATUS.NEED
+            self.checked += 1
+            if answers:
+                rewind._state = REWIND_STATUS.NEED
 
         self.ha.state_handler.replication_state.return_value = replication_state
         with mock.patch.object(Rewind, "can_rewind", True), mock.patch.object(Rewind, "_check_timeline_and_lsn", check), \
@@ -641,28 +644,29 @@ class DivergedTest(unittest.TestCase):
     def test_receives_nothing(self):
         for at in (100, 105, 110, 115, 120):
             self.assertEqual("no action", self.follow(at), "a leader may be frozen for as long as it has the lock")
-        self.follow(121)
-        self.assertIn("running pg_rewind", self.follow(126, "in archive recovery"), "it receives nothing for ever")
+        self.assertIn("running pg_rewind", self.follow(121, "in archive recovery"), "it receives nothing for ever")
 
     def test_streams_meanwhile(self):
         for at, state in ((100, None), (110, "streaming"), (125, None), (130, None)):
             self.assertEqual("no action", self.follow(at, state))
-        self.assertEqual(REWIND_STATUS.NOT_NEED, self.rewind._state)
+        self.assertEqual(0, self.checked)
 
     def test_another_leader(self):
         self.follow(100)
         self.ha.cluster.leader.name = "db-2"
         for at in (119, 125, 130):
             self.assertEqual("no action", self.follow(at))
-        self.assertEqual(REWIND_STATUS.NOT_NEED, self.rewind._state, "the new leader has had no time to be followed")
+        self.assertEqual(0, self.checked, "the new leader has had no time to be followed")
 
-    def test_once_in_a_while(self):
-        for at in (100, 121):
-            self.follow(at)
-        self.rewind._state = REWIND_STATUS.NOT_NEED
-        for at in (126, 131, 136):
-            self.follow(at)
-        self.assertEqual(REWIND_STATUS.NOT_NEED, self.rewind._state, "a leader that does not answer holds each turn up")
+    def test_led_meanwhile(self):
+        for at in (100, 3700, 3705):
+            self.assertEqual("no action", self.follow(at))
+        self.assertEqual(0, self.checked, "it has not followed for all that time")
+
+    def test_no_answer(self):
+        for at in (100, 110, 121, 126, 131, 136):
+            self.assertEqual("no action", self.follow(at, answers=False))
+        self.assertEqual(1, self.checked, "a leader that does not answer holds each turn up")
 
 
 class WrittenTest(unittest.TestCase):

@@ -8,17 +8,23 @@ import (
 	"net"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/storeplane/storeplane/examples/shop/internal/store/engine"
 )
 
 // The errors of a failover, a restart or a concurrent transaction, after which the same transaction
 // may succeed (https://dev.mysql.com/doc/mysql-errors/9.7/en/server-error-reference.html).
 const (
+	outOfMemory            = 1037
 	tooManyConnections     = 1040
+	outOfResources         = 1041
 	serverShutdown         = 1053
 	tooManyUserConnections = 1203
 	lockWaitTimeout        = 1205
 	deadlock               = 1213
 	queryInterrupted       = 1317
+	queryTimeout           = 3024
+	offline                = 3032
 	sessionKilled          = 3169
 	clientTimeout          = 4031
 
@@ -56,24 +62,33 @@ func (e *connectError) Unwrap() error { return e.err }
 func (d *Database) Retryable(err error) bool {
 	switch number(err) {
 	case 0:
-	case tooManyConnections, serverShutdown, tooManyUserConnections, lockWaitTimeout, deadlock,
-		queryInterrupted, sessionKilled, clientTimeout, optionPrevents, readOnlyMode, hookFailed,
+	case outOfMemory, tooManyConnections, outOfResources, serverShutdown, tooManyUserConnections, lockWaitTimeout, deadlock,
+		queryInterrupted, queryTimeout, offline, sessionKilled, clientTimeout, optionPrevents, readOnlyMode, hookFailed,
 		rolledBackByPlugin, duplicateKey:
 		return true
 	default:
 		return false
 	}
-	var network net.Error
 	switch {
 	case errors.Is(err, context.Canceled):
 		return false
-	case d.Unconnected(err), errors.As(err, &network):
+	case d.Unconnected(err), errors.Is(err, engine.ErrReadOnly):
 		return true
 	}
-	for _, broken := range []error{
+	return broken(err)
+}
+
+// broken reports whether a connection is of no use any more, as all others may be that lead to the same
+// server.
+func broken(err error) bool {
+	var network net.Error
+	if errors.As(err, &network) {
+		return true
+	}
+	for _, sign := range []error{
 		driver.ErrBadConn, mysql.ErrInvalidConn, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, context.DeadlineExceeded,
 	} {
-		if errors.Is(err, broken) {
+		if errors.Is(err, sign) {
 			return true
 		}
 	}
@@ -86,10 +101,12 @@ func (d *Database) Unconnected(err error) bool {
 	return errors.As(err, &connect)
 }
 
-// refused reports whether the server itself refused the commit, so that nothing was committed.
+// refused reports whether the server itself refused the commit, so that nothing was committed. A
+// member that leaves its group while it waits for the others refuses a commit that they may have
+// received.
 func refused(err error) bool {
 	switch number(err) {
-	case 0, serverShutdown, queryInterrupted, sessionKilled, clientTimeout:
+	case 0, serverShutdown, queryInterrupted, sessionKilled, clientTimeout, hookFailed, rolledBackByPlugin:
 		return false
 	}
 	return true
@@ -97,6 +114,9 @@ func refused(err error) bool {
 
 // readOnly reports whether the connection leads to a server that takes no changes.
 func readOnly(err error) bool {
+	if errors.Is(err, engine.ErrReadOnly) {
+		return true
+	}
 	switch number(err) {
 	case optionPrevents, readOnlyMode, hookFailed:
 		return true

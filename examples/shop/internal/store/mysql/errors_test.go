@@ -25,9 +25,9 @@ func TestRetryable(t *testing.T) {
 			want:   want{Retryable: true, Refused: true},
 		},
 		"Certification": {
-			reason: "Another member's transaction came first, and this one was rolled back",
+			reason: "A member that leaves its group while it commits may have sent the transaction to the others",
 			err:    &mysql.MySQLError{Number: 3101},
-			want:   want{Retryable: true, Refused: true},
+			want:   want{Retryable: true, Refused: false},
 		},
 		"Shutdown": {
 			reason: "A server that shuts down may have committed before it said so",
@@ -37,6 +37,11 @@ func TestRetryable(t *testing.T) {
 		"ReadOnly": {
 			reason: "The connection leads to a former primary",
 			err:    &mysql.MySQLError{Number: 1290},
+			want:   want{Retryable: true, Refused: true},
+		},
+		"Offline": {
+			reason: "A server that starts or stops takes no clients for a moment",
+			err:    &connectError{&mysql.MySQLError{Number: 3032}},
 			want:   want{Retryable: true, Refused: true},
 		},
 		"ForeignKey": {

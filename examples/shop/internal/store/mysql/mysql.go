@@ -42,39 +42,46 @@ func (d *Database) Close() { _ = d.pool.Close() }
 
 // Ready returns the version of the schema, or why the database cannot serve the shop now.
 func (d *Database) Ready(ctx context.Context) (int64, error) {
-	var replica bool
 	var version int64
 	err := d.use(ctx, func(conn *sql.Conn) error {
-		row := conn.QueryRowContext(ctx, `
-			SELECT @@global.read_only OR @@global.super_read_only, coalesce(max(version), 0)
-			FROM schema_migrations`)
-		return row.Scan(&replica, &version)
+		return conn.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM schema_migrations`).Scan(&version)
 	})
 	switch number := number(err); {
 	case number == noSuchTable:
 		return 0, engine.ErrNoSchema
 	case number != 0:
 		return 0, fmt.Errorf("the database refuses (error %d)", number)
+	case errors.Is(err, engine.ErrReadOnly):
+		return 0, engine.ErrReadOnly
 	case err != nil:
 		return 0, engine.ErrNoAnswer
-	case replica:
-		d.reset()
-		return 0, engine.ErrReadOnly
 	}
 	return version, nil
 }
 
-// use runs fn with a connection.
+// use runs fn with a connection to a server that takes changes: what a former primary shows is old.
 func (d *Database) use(ctx context.Context, fn func(conn *sql.Conn) error) error {
 	conn, err := d.pool.Conn(ctx)
 	if err != nil {
 		return &connectError{err}
 	}
 	defer func() { _ = conn.Close() }()
-	err = fn(conn)
-	if readOnly(err) {
+	if err = primary(ctx, conn); err == nil {
+		err = fn(conn)
+	}
+	if readOnly(err) || broken(err) {
 		discard(conn)
 		d.reset()
+	}
+	return err
+}
+
+// primary returns an error unless the connection leads to a server that takes changes.
+func primary(ctx context.Context, conn *sql.Conn) error {
+	var replica bool
+	err := conn.QueryRowContext(ctx, `SELECT @@global.read_only OR @@global.super_read_only`).Scan(&replica)
+	if err == nil && replica {
+		return engine.ErrReadOnly
 	}
 	return err
 }
@@ -112,8 +119,8 @@ func rollback(ctx context.Context, conn *sql.Conn) {
 	}
 }
 
-// reset closes the idle connections. They are intact but lead to a former primary: new ones reach
-// the primary.
+// reset closes the idle connections. They may lead to a former primary, or to a host that is gone: new
+// ones reach the primary.
 func (d *Database) reset() {
 	d.pool.SetMaxIdleConns(0)
 	d.pool.SetMaxIdleConns(engine.MaxConns)

@@ -95,6 +95,9 @@ func TestServer(t *testing.T) {
 		if _, err := db.Ready(t.Context()); !errors.Is(err, engine.ErrReadOnly) {
 			t.Errorf("Ready(...) of a replica: want %v, got %v", engine.ErrReadOnly, err)
 		}
+		if _, err := db.Cart(t.Context(), shop.NewToken()); !errors.Is(err, engine.ErrReadOnly) || !db.Retryable(err) {
+			t.Errorf("Cart(...) of a replica, which may be old: want %v, which may pass, got %v", engine.ErrReadOnly, err)
+		}
 		_, err := db.AddToCart(t.Context(), shop.NewToken(), "mug", 1)
 		if !db.Retryable(err) {
 			t.Errorf("AddToCart(...) on a replica: want an error that may pass, got %v", err)
