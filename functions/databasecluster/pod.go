@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
@@ -163,12 +164,17 @@ func (d *cluster) database() corev1.Container {
 	return c
 }
 
-// resources returns the resources of a server: the claim's, or those of its environment.
+// resources returns the resources of a server: the claim's, or those of its environment, with the
+// memory that its engine needs.
 func (d *inputs) resources() corev1.ResourceRequirements {
 	if d.spec.Resources != nil {
 		return *d.spec.Resources
 	}
-	return d.profile.Database
+	out := *d.profile.Database.DeepCopy()
+	if out.Limits.Memory().Value() < d.traits.Memory {
+		out.Limits[corev1.ResourceMemory] = *resource.NewQuantity(d.traits.Memory, resource.BinarySI)
+	}
+	return out
 }
 
 // keys returns the items by which files are mounted under their own names, sorted.

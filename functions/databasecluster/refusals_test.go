@@ -19,6 +19,7 @@ func TestRefuses(t *testing.T) {
 		spec   string
 		want   string
 	}{
+		"MySQLMemory":   {reason: "The kernel would kill each server as it joins its group.", spec: "{size: 1, version: '9.7', engine: mysql, resources: {limits: {memory: 512Mi}}}", want: "resources.limits.memory must be at least 768Mi with engine mysql, is 512Mi"},
 		"MySQL":         {reason: "An engine has versions of its own.", spec: "{size: 1, version: '8.0', engine: mysql}", want: "version 8.0 is not supported: MySQL 9.7 is"},
 		"Size0":         {reason: "No server is no database.", spec: "{size: 0, version: '17'}", want: "size must be 1 to 10, is 0"},
 		"Size11":        {reason: "More than ten are too many.", spec: "{size: 11, version: '17'}", want: "size must be 1 to 10, is 11"},

@@ -77,6 +77,10 @@ type Traits struct {
 	// Synchronous is true if several servers always replicate synchronously.
 	Synchronous bool
 
+	// Memory is the least limit of memory, in bytes, of a server whose claim sets no resources, or 0
+	// if each environment's default is enough.
+	Memory int64
+
 	// Archives is true if a cluster has backups and an archive of its own.
 	Archives bool
 

@@ -38,7 +38,7 @@ func (Engine) Traits() engine.Traits {
 		Passwords: []string{instance.KeyMonitoring},
 		Mounts:    mounts(), DataDir: instance.MySQLVolumeDir, RunDir: instance.MySQLRunDir,
 		States:      func(set string) []string { return []string{instance.GroupName(set)} },
-		Synchronous: true,
+		Synchronous: true, Memory: defaultMemory,
 	}
 }
 

@@ -129,8 +129,8 @@ func TestBufferPool(t *testing.T) {
 		memory int64
 		want   int64
 	}{
-		"Development": {reason: "512 MiB leave a little.", size: 1, memory: 512 * mebibyte, want: 115 * mebibyte},
-		"Production":  {reason: "A group needs more beside the pool.", size: 3, memory: 2048 * mebibyte, want: 921 * mebibyte},
+		"Development": {reason: "The default leaves a little.", size: 1, memory: defaultMemory, want: 230 * mebibyte},
+		"Production":  {reason: "Most of it is the pool's.", size: 3, memory: 2048 * mebibyte, want: 844 * mebibyte},
 		"Little":      {reason: "It has a least size.", size: 3, memory: 256 * mebibyte, want: 64 * mebibyte},
 		"Unlimited":   {reason: "Without a limit nothing is known of the machine.", size: 1, want: 64 * mebibyte},
 	} {

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -36,6 +38,9 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 	case s.Backup != nil && s.Backup.Enabled != nil && *s.Backup.Enabled:
 		return compose.Invalidf("backup is not available with engine mysql yet: set backup.enabled to false, and create a Backup with engine mysql")
 	}
+	if err := validateMemory(s.Resources); err != nil {
+		return err
+	}
 	if err := validateParameters(s.Parameters); err != nil {
 		return err
 	}
@@ -43,6 +48,17 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 		return err
 	}
 	return names.Check(s, string(appsv1.MySQL))
+}
+
+// validateMemory refuses a limit with which the kernel would kill each server as it joins its group.
+func validateMemory(r *corev1.ResourceRequirements) error {
+	if r == nil {
+		return nil
+	}
+	if limit, ok := r.Limits[corev1.ResourceMemory]; ok && limit.Value() < leastMemory {
+		return compose.Invalidf("resources.limits.memory must be at least %dMi with engine mysql, is %s", leastMemory/mebibyte, limit.String())
+	}
+	return nil
 }
 
 // names are those that MySQL or Storeplane use themselves. A user has at most 32 characters
