@@ -66,6 +66,8 @@ func program(t *testing.T) string {
 	// MariaDB's server has the same name.
 	version, err := exec.CommandContext(t.Context(), name, "--version").Output()
 	if err != nil || !strings.Contains(string(version), "Ver 9.") {
+		// The end-to-end suite mysql tests the shop with a DatabaseCluster of engine mysql. These tests
+		// need no cluster, for developers with MySQL on their machine; Debian's stable release has none.
 		t.Skip("there is no MySQL 9: MYSQLD does not name its server and no mysqld was found on the PATH")
 	}
 	return name

@@ -56,7 +56,7 @@ func TestRetryable(t *testing.T) {
 			want:   want{Retryable: true, Refused: false},
 		},
 		"Cancelled": {
-			reason: "Nobody waits for the answer any more",
+			reason: "The request has ended, and another attempt serves no client",
 			err:    context.Canceled,
 			want:   want{Retryable: false, Refused: false},
 		},
