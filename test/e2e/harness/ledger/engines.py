@@ -10,6 +10,17 @@ import urllib.parse
 
 open_connections, lock = set(), threading.Lock()
 
+# Seconds after which an attempt to connect is repeated. A Service without a server refuses each
+# attempt by ICMP, of which the kernel sends a client six and then one per second
+# (net.ipv4.icmp_ratelimit). TCP repeats an attempt without an answer only after a second, and a
+# server may have been there for most of it.
+ATTEMPT = 0.25
+
+
+def reach(host, port):
+    """Raises OSError if nothing accepts a connection at once."""
+    socket.create_connection((host, int(port)), ATTEMPT).close()
+
 
 class Doubtful(Exception):
     """The server answered, and warned that the answer is worth less."""
@@ -51,12 +62,15 @@ class PostgreSQL:
     def __init__(self):
         import psycopg2
         import psycopg2.errors
+        import psycopg2.extensions
         global errors
         errors = (psycopg2.Error, OSError, Doubtful)
         self.read_only = psycopg2.errors.ReadOnlySqlTransaction
 
         class Connection(Waiting):
             def __init__(self, patience, dsn="", **settings):
+                at = psycopg2.extensions.parse_dsn(psycopg2.extensions.make_dsn(dsn, **settings))
+                reach(at["host"], at["port"])
                 self.connection = psycopg2.connect(
                     dsn, connect_timeout=2, tcp_user_timeout=3000, keepalives_idle=2, keepalives_interval=1, keepalives_count=2,
                     application_name="ledger", **settings)
@@ -104,7 +118,7 @@ class MySQL:
         class Connection(Waiting):
             def __init__(self, patience, host, port, dbname, user, password, sslmode="require"):
                 self.connection = pymysql.connect(
-                    host=host, port=int(port), user=user, password=password, database=dbname, connect_timeout=2, autocommit=True,
+                    host=host, port=int(port), user=user, password=password, database=dbname, connect_timeout=ATTEMPT, autocommit=True,
                     # A frozen server accepts connections, too, and says nothing on them.
                     read_timeout=patience, write_timeout=patience,
                     ssl={"check_hostname": False} if sslmode == "require" else None)
