@@ -41,13 +41,12 @@ func connectMySQL(ctx context.Context, uri string) (server, error) {
 
 func (m *mySQL) close(context.Context) { _ = m.db.Close() }
 
-const mySQLTables = `
+const commonTables = `
 CREATE TABLE orders (
   id bigint AUTO_INCREMENT PRIMARY KEY, customer varchar(100) NOT NULL, total decimal(12,2) NOT NULL,
   placed datetime(6) NOT NULL, note text, feels enum('fine', 'so so', '悪い'), KEY by_customer (customer, placed)
 ) DEFAULT CHARSET utf8mb4 COMMENT 'what people bought: ü "quoted"';
-CREATE TABLE empty (id int PRIMARY KEY, says text);
-` + "CREATE TABLE `Odd \"Näme\"; 表 $$ '` (`select` int PRIMARY KEY, `a``b` text, `ü` longblob, doc json, tiny bit(9), at timestamp NULL, p point)" + ` DEFAULT CHARSET utf8mb4;
+` + "CREATE TABLE `empty` (id int PRIMARY KEY, says text); CREATE TABLE `Odd \"Näme\"; 表 $$ '` (`select` int PRIMARY KEY, `a``b` text, `ü` longblob, doc json, tiny bit(9), at timestamp NULL, p point)" + ` DEFAULT CHARSET utf8mb4;
 ` + "INSERT INTO `Odd \"Näme\"; 表 $$ '` VALUES" + `
   (1, '', '', '{}', b'0', '2026-01-01 00:00:00', POINT(1, 2)),
   (2, NULL, NULL, NULL, NULL, NULL, NULL),
@@ -58,25 +57,55 @@ CREATE TABLE lines_of (
   CONSTRAINT of_order FOREIGN KEY (` + "`order`" + `) REFERENCES orders (id) ON DELETE CASCADE
 );
 CREATE TABLE changes (what text);
+CREATE TABLE shy (id int PRIMARY KEY, hidden int INVISIBLE DEFAULT 7);
+INSERT INTO shy (id, hidden) VALUES (1, 2), (2, NULL), (3, DEFAULT);
 CREATE VIEW large AS SELECT id, total FROM orders WHERE total > 900;
 CREATE FUNCTION twice(n int) RETURNS int DETERMINISTIC RETURN n * 2;
 CREATE PROCEDURE note(t text) INSERT INTO changes VALUES (t);
 CREATE TRIGGER changed AFTER UPDATE ON orders FOR EACH ROW INSERT INTO changes VALUES (CONCAT('changed ', NEW.id));
 CREATE EVENT sweep ON SCHEDULE EVERY 1 YEAR DISABLE DO DELETE FROM changes;
+`
+
+// What only one of the two has.
+const (
+	mariaDBTables = `
 CREATE SEQUENCE invoice START WITH 1000 INCREMENT BY 7 NOCACHE;
 SELECT NEXT VALUE FOR invoice;
 `
+	mySQLTables = `
+CREATE TABLE prices (
+  sku varchar(40) COLLATE utf8mb4_0900_ai_ci NOT NULL PRIMARY KEY, doc json DEFAULT (JSON_OBJECT('n', 1)), net decimal(10,2) CHECK (net >= 0),
+  hidden int INVISIBLE DEFAULT 7, added datetime DEFAULT (now()), at point NOT NULL SRID 4326, meaning vector(3),
+  UNIQUE KEY lower_sku ((lower(sku))), KEY by_n ((CAST(doc->>'$.n' AS UNSIGNED))), SPATIAL KEY (at)
+) COLLATE utf8mb4_0900_as_cs;
+INSERT INTO prices (sku, doc, net, hidden, added, at, meaning) VALUES
+  ('a-1', '{"n": 3, "ä": "😀"}', 1.10, 1, '2026-01-01 00:00:00', ST_SRID(POINT(48.2, 16.4), 4326), STRING_TO_VECTOR('[1,2.5,-3]')),
+  ('b-2', NULL, NULL, NULL, '2026-01-02 00:00:00', ST_SRID(POINT(0, 0), 4326), NULL);
+CREATE TABLE days (day date NOT NULL PRIMARY KEY, n int) PARTITION BY RANGE COLUMNS (day) (
+  PARTITION past VALUES LESS THAN ('2026-01-01'), PARTITION rest VALUES LESS THAN (MAXVALUE));
+INSERT INTO days VALUES ('2025-12-31', 1), ('2026-01-01', 2);
+CREATE VIEW latest AS WITH ranked AS (SELECT customer, total, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY placed DESC) AS n FROM orders) SELECT customer, total FROM ranked WHERE n = 1;
+`
+)
 
 func (m *mySQL) load(ctx context.Context, rows, bulk int) error {
-	// seq_1_to_N is a virtual table of MariaDB.
+	version, err := m.exec(ctx, "SELECT version()")
+	if err != nil {
+		return err
+	}
+	more, numbers := mariaDBTables, fmt.Sprintf("seq_1_to_%d", rows) // a virtual table
+	if !strings.Contains(strings.Join(version, ""), "MariaDB") {
+		more = mySQLTables + fmt.Sprintf("SET SESSION cte_max_recursion_depth = %d;", rows+1)
+		numbers = fmt.Sprintf("(WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < %d) SELECT seq FROM n) AS numbers", rows)
+	}
 	fill := fmt.Sprintf(`
 INSERT INTO orders (customer, total, placed, note, feels)
   SELECT CONCAT('customer ', seq %% 977), (seq * 7919 %% 100000) / 100.0, '2026-01-01' + INTERVAL seq MINUTE,
-    CASE seq %% 3 WHEN 0 THEN NULL WHEN 1 THEN '' ELSE CONCAT('n° ', seq, ' ', MD5(seq)) END, 1 + seq %% 3
-  FROM seq_1_to_%d;
+    CASE seq %% 3 WHEN 0 THEN NULL WHEN 1 THEN '' ELSE CONCAT('n° ', seq, ' ', SHA2(seq, 256)) END, 1 + seq %% 3
+  FROM %s;
 INSERT INTO lines_of (`+"`order`"+`, n, price) SELECT id, 1 + id %% 5, id / 3.0 FROM orders WHERE id %% 2 = 0;
-UPDATE orders SET note = 'changed' WHERE id IN (1, 2);`, rows)
-	for _, s := range []string{mySQLTables, fill} {
+UPDATE orders SET note = 'changed' WHERE id IN (1, 2);`, numbers)
+	for _, s := range []string{commonTables, more, fill} {
 		if _, err := m.db.ExecContext(ctx, s); err != nil {
 			return fmt.Errorf("cannot fill the database: %w", err)
 		}
@@ -98,17 +127,21 @@ UPDATE orders SET note = 'changed' WHERE id IN (1, 2);`, rows)
 	return nil
 }
 
+// generatedKey is the primary key that MySQL gives a table without one. Its values are new in a copy.
+const generatedKey = "my_row_id"
+
 // mySQLCatalog are the queries for everything else that is compared, with one row for each
 // object.
 var mySQLCatalog = map[string]string{
 	"(columns)":     "SELECT table_name, column_name, column_type, is_nullable, column_default, generation_expression FROM information_schema.columns WHERE table_schema = DATABASE()",
 	"(indexes)":     "SELECT table_name, index_name, column_name, seq_in_index, non_unique FROM information_schema.statistics WHERE table_schema = DATABASE()",
 	"(constraints)": "SELECT table_name, constraint_name, constraint_type FROM information_schema.table_constraints WHERE table_schema = DATABASE()",
-	"(routines)":    "SELECT routine_name, routine_type, routine_definition FROM information_schema.routines WHERE routine_schema = DATABASE()",
-	"(triggers)":    "SELECT trigger_name, event_manipulation, action_timing, action_statement FROM information_schema.triggers WHERE trigger_schema = DATABASE()",
-	"(events)":      "SELECT event_name, interval_value, interval_field, status, event_definition FROM information_schema.events WHERE event_schema = DATABASE()",
-	"(views)":       "SELECT table_name, REPLACE(view_definition, CONCAT('`', DATABASE(), '`.'), '') FROM information_schema.views WHERE table_schema = DATABASE()",
-	"(comments)":    "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'",
+	// The semicolon behind a statement among others is kept by MySQL, and not in a copy.
+	"(routines)": "SELECT routine_name, routine_type, TRIM(TRAILING ';' FROM routine_definition) FROM information_schema.routines WHERE routine_schema = DATABASE()",
+	"(triggers)": "SELECT trigger_name, event_manipulation, action_timing, TRIM(TRAILING ';' FROM action_statement) FROM information_schema.triggers WHERE trigger_schema = DATABASE()",
+	"(events)":   "SELECT event_name, interval_value, interval_field, status, event_definition FROM information_schema.events WHERE event_schema = DATABASE()",
+	"(views)":    "SELECT table_name, REPLACE(view_definition, CONCAT('`', DATABASE(), '`.'), '') FROM information_schema.views WHERE table_schema = DATABASE()",
+	"(comments)": "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'",
 }
 
 func (m *mySQL) sums(ctx context.Context) (map[string]*sum, error) {
@@ -118,7 +151,13 @@ func (m *mySQL) sums(ctx context.Context) (map[string]*sum, error) {
 	}
 	out := map[string]*sum{}
 	for _, t := range tables {
-		if out[t], err = m.sum(ctx, "SELECT * FROM `"+strings.ReplaceAll(t, "`", "``")+"`"); err != nil {
+		columns, err := m.exec(ctx, "SELECT CONCAT('`', REPLACE(column_name, '`', '``'), '`') FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '"+
+			strings.ReplaceAll(t, "'", "''")+"' AND column_name <> '"+generatedKey+"' ORDER BY ordinal_position")
+		if err != nil {
+			return nil, err
+		}
+		// By name, since * leaves invisible columns out.
+		if out[t], err = m.sum(ctx, "SELECT "+strings.Join(columns, ", ")+" FROM `"+strings.ReplaceAll(t, "`", "``")+"`"); err != nil {
 			return nil, err
 		}
 	}

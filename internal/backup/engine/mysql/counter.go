@@ -113,7 +113,12 @@ func (c *counter) result() (map[string]int64, error) {
 		c.wrong = "its last line is missing"
 	}
 	if c.wrong != "" {
-		return nil, backup.Errorf(backup.ToolFailed, "the dump is not as mariadb-dump writes them: %s", c.wrong)
+		return nil, unexpected(c.wrong)
 	}
 	return c.tables, nil
+}
+
+// unexpected returns the error about a dump in another format.
+func unexpected(how string) error {
+	return backup.Errorf(backup.ToolFailed, "the dump is not as mariadb-dump writes them: %s", how)
 }

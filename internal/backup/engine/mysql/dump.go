@@ -63,18 +63,26 @@ func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[st
 	if _, err := io.WriteString(w, head); err != nil {
 		return nil, err
 	}
-	t, err := s.tool([]string{
+	special, err := s.special(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
 		"--single-transaction", "--quick", "--skip-lock-tables", "--routines", "--triggers", "--events",
 		// What an application has created meanwhile is not dropped by a restore.
 		"--skip-add-drop-table",
 		"--hex-blob", "--default-character-set=utf8mb4", "--no-tablespaces", "--max-allowed-packet=1G",
-		"--ignore-table=" + database + "." + engine.LockName, "--", database,
-	}, "mariadb-dump")
+		"--ignore-table=" + database + "." + engine.LockName,
+	}
+	if len(special) > 0 {
+		args = append(args, "--complete-insert")
+	}
+	t, err := s.tool(append(args, "--", database), "mariadb-dump")
 	if err != nil {
 		return nil, err
 	}
 	c := newCounter()
-	t.Stdout = io.MultiWriter(c, w)
+	t.Stdout = &normalizer{to: io.MultiWriter(c, w), special: special}
 	if err := t.Run(ctx); err != nil {
 		return nil, err
 	}

@@ -14,20 +14,57 @@ import (
 // the socket.
 const superuser = "root"
 
-// Serve starts a throw-away server of a Daemon, which runs until the Daemon is stopped.
+// A kind of throw-away server.
+type kind struct {
+	// server is the program of the server, and install that which creates its data.
+	server, install string
+
+	// common are the options of both, creating those of install alone, and serving those of server.
+	common, creating, serving []string
+}
+
+// MariaDB has a program of its own that creates the data.
+var mariaDB = kind{
+	server: "mariadbd", install: "mariadb-install-db",
+	common:   []string{"--innodb-log-file-size=16M"},
+	creating: []string{"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"},
+	serving:  []string{"--key-buffer-size=16M", "--aria-pagecache-buffer-size=16M"},
+}
+
+// MySQL's server is called mysqld in images of MySQL, and so it is on a machine with MariaDB: the name
+// does not decide.
+func mySQL(program string) kind {
+	return kind{
+		server: program, install: program,
+		common:   []string{"--innodb-redo-log-capacity=32M"},
+		creating: []string{"--initialize-insecure"},
+		serving:  []string{"--mysqlx=OFF", "--secure-file-priv=NULL"},
+	}
+}
+
+// Serve starts a throw-away server of a Daemon, which runs until the Daemon is stopped: MariaDB, or
+// MySQL in an image that has no MariaDB.
 func Serve(ctx context.Context, d *engine.Daemon, log io.Writer) error {
-	install, err := engine.Look("mariadb-install-db")
+	if _, err := engine.Look(mariaDB.install); err != nil {
+		return mySQL("mysqld").serve(ctx, d, log)
+	}
+	return mariaDB.serve(ctx, d, log)
+}
+
+func (k kind) serve(ctx context.Context, d *engine.Daemon, log io.Writer) error {
+	install, err := engine.Look(k.install)
 	if err != nil {
 		return err
 	}
-	mariadbd, err := engine.Look("mariadbd", "/usr/sbin/mariadbd")
+	server, err := engine.Look(k.server, "/usr/sbin/"+k.server)
 	if err != nil {
 		return err
 	}
-	data := filepath.Join(d.Dir, "data")
-	common := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + d.Dir, "--innodb-log-file-size=16M", "--innodb-flush-log-at-trx-commit=0"}
+	common := append([]string{
+		"--no-defaults", "--datadir=" + filepath.Join(d.Dir, "data"), "--tmpdir=" + d.Dir, "--innodb-flush-log-at-trx-commit=0",
+	}, k.common...)
 	t := engine.Tool{
-		Name: install, Args: append(common, "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"),
+		Name: install, Args: slices.Concat(common, k.creating),
 		Dir: d.Dir, User: d.User, Env: []string{"TMPDIR=" + d.Dir, "HOME=" + d.Dir}, Stdout: log, Log: log,
 		Reason: func(words string) backup.Reason { return engine.ScratchReason(words, "") },
 	}
@@ -43,14 +80,14 @@ func Serve(ctx context.Context, d *engine.Daemon, log io.Writer) error {
 		_, err := s.Version(ctx)
 		return err
 	}
-	args := slices.Concat(common, []string{
+	args := slices.Concat(common, k.serving, []string{
 		"--socket=" + s.socket, "--pid-file=" + filepath.Join(d.Dir, "pid"), "--skip-networking", "--skip-log-bin",
 		// No data needs to survive a crash, and the server shares the pod's memory.
-		"--innodb-doublewrite=0", "--innodb-buffer-pool-size=128M", "--key-buffer-size=16M", "--aria-pagecache-buffer-size=16M",
+		"--innodb-doublewrite=0", "--innodb-buffer-pool-size=128M",
 		"--max-connections=10", "--performance-schema=OFF", "--max-allowed-packet=1G",
 		// Events of the dump are restored, but must not run.
 		"--event-scheduler=OFF", "--log-bin-trust-function-creators=1", "--local-infile=0", "--character-set-server=utf8mb4"})
-	return d.Start(ctx, log, ready, mariadbd, args...)
+	return d.Start(ctx, log, ready, server, args...)
 }
 
 // at opens the throw-away server whose socket is in a folder.

@@ -1,0 +1,95 @@
+package run
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+)
+
+// mysqld returns the path of MySQL's server, or skips the test on a machine without MySQL 9: Debian's
+// stable release has none.
+func mysqld(t *testing.T) string {
+	t.Helper()
+	program := os.Getenv("MYSQLD")
+	if program == "" {
+		program = "mysqld"
+	}
+	// MariaDB's server has the same name.
+	if version, err := exec.CommandContext(t.Context(), program, "--version").Output(); err != nil || !strings.Contains(string(version), "Ver 9.") {
+		t.Skip("there is no MySQL 9: MYSQLD does not name its server and no mysqld was found on the PATH")
+	}
+	path, err := exec.LookPath(program)
+	must(t, err)
+	return path
+}
+
+// startMySQL starts a MySQL with databases shop and copy, of which a user has the rights that the owner
+// of a DatabaseCluster's database has.
+func startMySQL(t *testing.T) *source {
+	t.Helper()
+	path := mysqld(t)
+	need(t, "mariadb-dump", "mariadb")
+	d := daemon(t)
+	// A wrapper of a server that is not installed for all users names its own.
+	d.User = nil
+	data, socket, port := filepath.Join(d.Dir, "data"), filepath.Join(d.Socket, "s"), freePort(t)
+	common := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + d.Dir}
+	if os.Geteuid() == 0 {
+		common = append(common, "--user=root")
+	}
+	init := filepath.Join(d.Socket, "init.sql")
+	statements := []string{`CREATE USER shop@'%' IDENTIFIED BY 'p4ss:w/rd@%7\\"\'#x'`}
+	for _, database := range []string{"shop", "copy"} {
+		statements = append(statements, "CREATE DATABASE "+database, "GRANT ALL ON "+database+".* TO shop@'%' WITH GRANT OPTION")
+	}
+	must(t, os.WriteFile(init, []byte(strings.Join(statements, ";\n")+";\n"), 0o600))
+	must(t, engine.Tool{Name: path, Args: append(common, "--initialize-insecure", "--init-file="+init), Dir: d.Dir, Stdout: discard}.Run(t.Context()))
+	s := &source{engine: backupv1.MySQL}
+	s.uri = func(database string) string {
+		return fmt.Sprintf("mysql://%s@127.0.0.1:%d/%s", url.UserPassword("shop", password), port, url.PathEscape(database))
+	}
+	s.up = func() {
+		must(t, d.Start(t.Context(), discard, accepts(port), path, append(common, "--socket="+socket, "--pid-file="+filepath.Join(d.Dir, "pid"),
+			"--bind-address=127.0.0.1", fmt.Sprintf("--port=%d", port), "--mysqlx=OFF", "--secure-file-priv=NULL", "--innodb-buffer-pool-size=32M",
+			// As on the servers of a DatabaseCluster.
+			"--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-bin-trust-function-creators=ON", "--sql-generate-invisible-primary-key=ON")...))
+	}
+	s.down = d.Kill
+	s.up()
+	return s
+}
+
+// TestMySQL: the owner of a database of MySQL backs it up, and restores all that it holds, with what
+// MariaDB does not have.
+func TestMySQL(t *testing.T) {
+	s := startMySQL(t)
+	s.data(t, "shop", "load", "--rows=500", "--bulk=2")
+	f := newFixture(t, s, "shop", destinations[backupv1.Volume](t))
+	f.succeed(backup.Check)
+	f.succeed(backup.Backup)
+	f.from(s, "copy")
+	f.succeed(backup.Restore)
+	if diff := cmp.Diff(strings.Split(s.sums(t, "shop"), "\n"), strings.Split(s.sums(t, "copy"), "\n")); diff != "" {
+		t.Errorf("what was restored differs: -want, +got:\n%s", diff)
+	}
+	f.from(s, "shop")
+	// As in an image of MySQL, which has no MariaDB.
+	dir := t.TempDir()
+	client, err := exec.LookPath("mariadb")
+	must(t, err)
+	must(t, os.Symlink(client, filepath.Join(dir, "mariadb")))
+	must(t, os.Symlink(mysqld(t), filepath.Join(dir, "mysqld")))
+	openUp(t, dir)
+	t.Setenv("PATH", dir)
+	f.succeed(backup.Verify)
+}
