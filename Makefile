@@ -78,15 +78,15 @@ images: ## Build the images that claims run, and the examples', and push them to
 	for major in $$MAJORS; do
 	  $(CLUSTER) image --file package/images/postgresql/Dockerfile --context $(OUT)/postgresql --build-arg MAJOR=$$major --build-arg SUITES="$$SUITES" --tag $(REGISTRY)/postgresql:$$major --version "postgres --version" --push
 	done
+	hack/backup.sh $(OUT)/backup
 	mkdir -p $(OUT)/mysql
-	cp $(OUT)/postgresql/instance $(OUT)/mysql/instance
+	cp $(OUT)/postgresql/instance $(OUT)/backup/mysql/backup $(OUT)/mysql/
 	from=$$(hack/mysql.sh "$(VERSION)"); eval "$$from"
 	for series in $$SERIES; do
 	  # A suite of Debian that changes may have another series one day: only an experimental engine needs it.
 	  $(CLUSTER) image --file package/images/mysql/Dockerfile --context $(OUT)/mysql --build-arg SERIES=$$series --build-arg SUITES="$$SUITES" --tag $(REGISTRY)/mysql:$$series --version "mysqld --version" --push || \
 	    echo "images: MySQL $$series is left out: its image cannot be built" >&2
 	done
-	hack/backup.sh $(OUT)/backup
 	for major in $$MAJORS; do
 	  $(CLUSTER) image --file package/images/backup/postgresql.Dockerfile --context $(OUT)/backup/postgresql --base $(REGISTRY)/postgresql:$$major --tag $(REGISTRY)/backup:postgresql-$$major --push
 	done

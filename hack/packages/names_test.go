@@ -45,7 +45,7 @@ func TestNames(t *testing.T) {
 		},
 		"package/images/mysql/Dockerfile": {
 			fmt.Sprintf("USER %[1]d:%[1]d\n", instance.MySQLUser), fmt.Sprintf("EXPOSE %d %d\n", instance.MySQLPort, instance.MySQLSupervisorPort),
-			fmt.Sprintf("install -d -o %[1]d -g %[1]d -m 2770 %s;", instance.MySQLUser, instance.MySQLRunDir), "COPY instance " + instance.Program + "\n",
+			fmt.Sprintf("install -d -o %[1]d -g %[1]d -m 2770 %s;", instance.MySQLUser, instance.MySQLRunDir), "COPY instance " + instance.Program + "\n", "COPY backup " + backup.Program + "\n",
 			`ENTRYPOINT ["instance", "` + instance.CommandMySQL + `"]`,
 		},
 		"package/images/backup/postgresql.Dockerfile": {user, fmt.Sprintf("EXPOSE %d\n", pgbackrest.Port)},

@@ -9,6 +9,9 @@ import (
 // TaskVariable names the environment variable that holds the Task as JSON.
 const TaskVariable = "BACKUP_TASK"
 
+// Program is the path of the program backup in its images, and in those of servers that verify backups.
+const Program = "/usr/local/bin/backup"
+
 // Paths at which a pod finds what is not in its Task. Each Secret is a folder with one file for
 // each key.
 const (

@@ -61,6 +61,7 @@ const (
 // BackupParameters is what a Backup does.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'physical' || has(self.source.connection.databaseClusterRef)",message="method physical needs source.connection.databaseClusterRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'physical' || self.source.type == 'postgresql'",message="method physical needs source.type postgresql"
 // +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'physical' || !has(self.schedule)",message="the schedule of physical backups is the DatabaseCluster's: spec.backup.schedule"
 // +kubebuilder:validation:XValidation:rule="(has(self.method) ? self.method : 'logical') == (has(oldSelf.method) ? oldSelf.method : 'logical')",message="method is immutable: make another Backup"
 // +kubebuilder:validation:XValidation:rule="self.source.type == oldSelf.source.type",message="source.type is immutable: make another Backup"

@@ -18,7 +18,7 @@ const (
 
 // Database is where data is read from or written to.
 //
-// +kubebuilder:validation:XValidation:rule="self.type == 'postgresql' || !has(self.connection.databaseClusterRef)",message="connection.databaseClusterRef needs type postgresql"
+// +kubebuilder:validation:XValidation:rule="self.type != 'mongodb' || !has(self.connection.databaseClusterRef)",message="connection.databaseClusterRef needs type postgresql or mysql"
 // +kubebuilder:validation:XValidation:rule="self.type == 'postgresql' || !has(self.version)",message="version is for type postgresql"
 type Database struct {
 	// Type of the database: postgresql, mysql (MariaDB too) or mongodb.

@@ -46,6 +46,12 @@ func TestGolden(t *testing.T) {
 			s.Escrow = &escrow{key: []byte("key"), own: &ownKey{draws: true}}
 		}),
 		"physical": state(physical),
+		// A throw-away MySQL of the cluster's version verifies its backups.
+		"mysqlcluster": state(params(func(p *backupv1.BackupParameters) {
+			p.Source = backupv1.Database{Type: backupv1.MySQL, Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "ledger"}}}
+		}), func(s *State) {
+			s.Source.Secret, s.Source.Cluster, s.Source.Version = "ledger-connection", "ledger", "9.7"
+		}),
 	}
 	for name, s := range cases {
 		t.Run(name, func(t *testing.T) {

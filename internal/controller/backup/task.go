@@ -35,11 +35,21 @@ func (s *State) template(a backup.Action) (corev1.PodTemplateSpec, error) {
 		Account:   cmp.Or(s.Store.ServiceAccount, objectName(s.Backup.Name)),
 		Resources: s.params().Resources,
 		Scratch:   s.scratch(nil),
+		ThrowAway: s.throwAway(),
 	}
 	if e := s.encryption(); e != nil {
 		pod.Key = &e.SecretRef
 	}
 	return pod.Template()
+}
+
+// throwAway returns the image of the throw-away server if it is another one than that of the tools: the
+// databases of a DatabaseCluster of MySQL may have what MariaDB does not.
+func (s *State) throwAway() string {
+	if s.params().Source.Type != backupv1.MySQL || s.Source.Cluster == "" || s.Source.Version == "" {
+		return ""
+	}
+	return s.Images.Image(string(backupv1.MySQL) + ":" + s.Source.Version)
 }
 
 // task returns the Task of the pods for an action.

@@ -77,6 +77,8 @@ func TestSource(t *testing.T) {
 	byCluster := func(version string) backupv1.Database {
 		return backupv1.Database{Type: backupv1.PostgreSQL, Version: version, Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "orders"}}}
 	}
+	mySQL := byCluster("")
+	mySQL.Type = backupv1.MySQL
 	type want struct{ Secret, Key, Version, Waiting, Err string }
 	cases := map[string]struct {
 		reason  string
@@ -93,6 +95,7 @@ func TestSource(t *testing.T) {
 		"Overridden": {reason: "The Backup may say another one.", objects: []client.Object{cluster("True", ""), secretOf("shop", "orders-connection", "uri")}, db: byCluster("18"), want: want{Secret: "orders-connection", Version: "18"}},
 		"NotReady":   {reason: "What it waits for is told.", objects: []client.Object{cluster("False", "Waiting for postgresql"), secretOf("shop", "orders-connection", "uri")}, db: byCluster(""), want: want{Secret: "orders-connection", Version: "17.2", Waiting: "DatabaseCluster orders is not ready: Waiting for postgresql"}},
 		"NoCluster":  {reason: "A cluster that is not there.", db: byCluster(""), want: want{Err: "DatabaseClusterNotFound: connection.databaseClusterRef names DatabaseCluster orders, which does not exist in namespace shop"}},
+		"OtherType":  {reason: "A cluster of another engine.", objects: []client.Object{cluster("True", "")}, db: mySQL, want: want{Err: "InvalidTask: connection.databaseClusterRef names DatabaseCluster orders, whose engine is postgresql, and type is mysql: create this object again with type postgresql"}},
 		"TooEarly":   {reason: "One that has only just been made.", objects: []client.Object{cluster("False", "")}, db: byCluster(""), want: want{Err: "DatabaseClusterNotReady: DatabaseCluster orders has no connection Secret yet"}},
 	}
 	for name, tc := range cases {

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -35,7 +36,7 @@ type Source struct {
 // Source resolves the connection of a database in a namespace.
 func (r *Resolver) Source(ctx context.Context, namespace string, db backupv1.Database) (Source, error) {
 	if ref := db.Connection.DatabaseClusterRef; ref != nil {
-		return r.clusterSource(ctx, namespace, ref.Name, db.Version)
+		return r.clusterSource(ctx, namespace, ref.Name, db)
 	}
 	ref := db.Connection.SecretRef
 	s, err := r.secret(ctx, namespace, ref.Name, "connection.secretRef")
@@ -83,15 +84,15 @@ func hasConnection(s *corev1.Secret, key string) error {
 	return nil
 }
 
-func (r *Resolver) clusterSource(ctx context.Context, namespace, name, version string) (Source, error) {
+func (r *Resolver) clusterSource(ctx context.Context, namespace, name string, db backupv1.Database) (Source, error) {
 	c, err := r.Cluster(ctx, namespace, name)
 	if err != nil {
 		return Source{}, err
 	}
-	out := Source{Version: version, Waiting: c.Waiting}
-	if version == "" {
-		out.Version = c.Version
+	if c.Engine != db.Type {
+		return Source{}, problem(backupv1.ReasonInvalidTask, "connection.databaseClusterRef names DatabaseCluster %s, whose engine is %s, and type is %s: create this object again with type %s", name, c.Engine, db.Type, c.Engine)
 	}
+	out := Source{Version: cmp.Or(db.Version, c.Version), Waiting: c.Waiting}
 	s, err := r.secret(ctx, namespace, name+"-connection", "connection.databaseClusterRef")
 	switch {
 	case AsProblem(err) != nil:
@@ -105,6 +106,7 @@ func (r *Resolver) clusterSource(ctx context.Context, namespace, name, version s
 
 // Cluster is what a Backup or Restore reads of a DatabaseCluster.
 type Cluster struct {
+	Engine  backupv1.Engine
 	Version string
 	Storage resource.Quantity
 
@@ -132,6 +134,8 @@ func (r *Resolver) Cluster(ctx context.Context, namespace, name string) (Cluster
 
 func clusterOf(u *unstructured.Unstructured) Cluster {
 	out := Cluster{Waiting: "DatabaseCluster " + u.GetName() + " is not ready"}
+	engine, _, _ := unstructured.NestedString(u.Object, "spec", "engine")
+	out.Engine = backupv1.Engine(cmp.Or(engine, string(backupv1.PostgreSQL)))
 	out.Version, _, _ = unstructured.NestedString(u.Object, "spec", "version")
 	storage, _, _ := unstructured.NestedString(u.Object, "spec", "storageSize")
 	if q, err := resource.ParseQuantity(storage); err == nil {

@@ -52,7 +52,7 @@ func (d Derived) Template() (corev1.PodTemplateSpec, error) {
 		return out, nil
 	}
 	d.mountScratch(&out.Spec, c, out.Labels)
-	return out, addThrowAway(&out, i, task, d.Resources)
+	return out, addThrowAway(&out, i, task, "", d.Resources)
 }
 
 func hasTask(c corev1.Container) bool {

@@ -64,6 +64,9 @@ type Pod struct {
 
 	// Scratch is the volume of a throw-away server, or nil for a limited part of the node's disk.
 	Scratch *Scratch
+
+	// ThrowAway is the image of the throw-away server, or "" for Image.
+	ThrowAway string
 }
 
 // Scratch is a volume that is created and deleted with its pod, and has the pod's labels.
@@ -103,7 +106,7 @@ func (p Pod) Template() (corev1.PodTemplateSpec, error) {
 		bound(&out.Spec.Containers[0], p.Task.Action, p.Resources)
 		return out, nil
 	}
-	if err := addThrowAway(&out, 0, p.Task, p.Resources); err != nil {
+	if err := addThrowAway(&out, 0, p.Task, p.ThrowAway, p.Resources); err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
 	// This container only feeds the throw-away server, so it gets the resources of a restore.

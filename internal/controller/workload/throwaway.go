@@ -25,9 +25,9 @@ const (
 )
 
 // addThrowAway adds the container of the throw-away server beside the container with the index at,
-// which reads the store and has the volume scratch. The server gets the given resources. It is a
-// sidecar, so it runs for as long as that container.
-func addThrowAway(pod *corev1.PodTemplateSpec, at int, task backup.Task, resources *corev1.ResourceRequirements) error {
+// which reads the store and has the volume scratch. The server is that of the given image, or of the same
+// one if it is "", and gets the given resources. It is a sidecar, so it runs for as long as that container.
+func addThrowAway(pod *corev1.PodTemplateSpec, at int, task backup.Task, image string, resources *corev1.ResourceRequirements) error {
 	const private, socket, archive = build.TmpVolume + "-" + ThrowAway, "socket", "archive"
 	value, err := encode(backup.Task{Action: backup.Serve, Method: task.Method, Namespace: task.Namespace, Name: task.Name, Database: task.Database})
 	if err != nil {
@@ -46,6 +46,10 @@ func addThrowAway(pod *corev1.PodTemplateSpec, at int, task backup.Task, resourc
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: private, MountPath: build.TmpDir}, {Name: scratch, MountPath: backup.ScratchDir}, {Name: socket, MountPath: backup.SocketDir},
 		},
+	}
+	if image != "" {
+		// It runs another program by default.
+		c.Image, c.Command = image, []string{backup.Program}
 	}
 	bound(&c, backup.Verify, resources)
 	volumes := []corev1.Volume{emptyDir(private, tmpLimit), emptyDir(socket, tmpLimit)}
