@@ -184,13 +184,10 @@ func (n *normalizer) identify(b byte) error {
 // returns a trigger with the semicolon that ended its statement among others, and refuses it in the comment
 // in which mariadb-dump writes the trigger.
 func (n *normalizer) hold() {
-	held := n.held
-	if bytes.HasPrefix(n.line, []byte("*/")) {
-		if body, ok := bytes.CutSuffix(held, []byte("; \n")); ok {
-			held = append(body, " \n"...)
-		}
+	if body, ok := bytes.CutSuffix(n.held, []byte("; \n")); ok && bytes.HasPrefix(n.line, []byte("*/")) {
+		n.held = append(body, " \n"...)
 	}
-	n.out = append(n.out, held...)
+	n.out = append(n.out, n.held...)
 	n.held = n.held[:0]
 	if bytes.HasSuffix(n.line, []byte("\n")) && !begins(n.line, delimiterLine) {
 		n.held = append(n.held, n.line...)
