@@ -36,7 +36,7 @@ var nonsense = map[string]struct {
 	"NoSource":            {"Backup", "source", nil, "spec.forProvider.source: Required value"},
 	"NoConnection":        {"Backup", "source.connection", map[string]any{}, "connection needs either a databaseClusterRef or a secretRef"},
 	"TwoConnections":      {"Backup", "source.connection.secretRef", map[string]any{"name": "it"}, "connection needs either a databaseClusterRef or a secretRef"},
-	"ClusterOfMySQL":      {"Backup", "source.type", "mysql", "connection.databaseClusterRef needs type postgresql"},
+	"ClusterOfMongoDB":    {"Backup", "source.type", "mongodb", "connection.databaseClusterRef needs type postgresql or mysql"},
 	"PrefixThatClimbs":    {"Backup", "destination.prefix", "../others", "destination.prefix must be a relative path"},
 	"BucketOfTwoLines":    {"Backup", "destination.bucket", "b\nrepo1-path=/other", "destination.bucket may only have letters"},
 	"EndpointOfVolume":    {"Backup", "destination", map[string]any{"type": "volume", "bucket": "it", "endpoint": "http://there"}, "destination.endpoint, region and secretRef are for object stores"},
