@@ -31,8 +31,8 @@ func (s *Server) special(ctx context.Context, database string) (columns, error) 
 	}
 	const what = "cannot list the columns"
 	rows, err := s.db.QueryContext(ctx, `
-		SELECT table_name, column_name, generation_expression <> '' FROM information_schema.columns
-		WHERE table_schema = ? AND (generation_expression <> '' OR data_type = 'vector')`, database)
+		SELECT table_name, column_name, extra REGEXP '(VIRTUAL|STORED) GENERATED' FROM information_schema.columns
+		WHERE table_schema = ? AND (extra REGEXP '(VIRTUAL|STORED) GENERATED' OR data_type = 'vector')`, database)
 	if err != nil {
 		return nil, failed(ctx, what, err)
 	}
@@ -180,11 +180,14 @@ func (n *normalizer) identify(b byte) error {
 	return nil
 }
 
+// commentEnd are the lines with which mariadb-dump ends the comment of a trigger and of an event.
+var commentEnd = map[string]bool{"*/;;\n": true, "*/ ;;\n": true}
+
 // hold passes the held line of a routine on, and holds the current one unless it ends the routine. MySQL
 // returns a trigger with the semicolon that ended its statement among others, and refuses it in the comment
 // in which mariadb-dump writes the trigger.
 func (n *normalizer) hold() {
-	if body, ok := bytes.CutSuffix(n.held, []byte("; \n")); ok && bytes.HasPrefix(n.line, []byte("*/")) {
+	if body, ok := bytes.CutSuffix(n.held, []byte("; \n")); ok && commentEnd[string(n.line)] {
 		n.held = append(body, " \n"...)
 	}
 	n.out = append(n.out, n.held...)

@@ -53,8 +53,8 @@ func TestNormalizer(t *testing.T) {
 		},
 		"Trigger": {
 			reason: "A semicolon at the end of a trigger would be in a comment, and others stay.",
-			dump:   "DELIMITER ;;\n/*!50003 TRIGGER `t` BEGIN\nSET @a = 1; \nEND; \n*/;;\n/*!50003 TRIGGER `u` DO 1 \n*/;;\nDELIMITER ;\n-- end\n",
-			want:   "DELIMITER ;;\n/*!50003 TRIGGER `t` BEGIN\nSET @a = 1; \nEND \n*/;;\n/*!50003 TRIGGER `u` DO 1 \n*/;;\nDELIMITER ;\n-- end\n",
+			dump:   "DELIMITER ;;\n/*!50003 TRIGGER `t` BEGIN\nSET @a = 1; \nEND; \n*/;;\n/*!50003 TRIGGER `u` DO 1 \n*/;;\nSET @a = 'b; \n*/ c' ;;\nDELIMITER ;\n-- end\n",
+			want:   "DELIMITER ;;\n/*!50003 TRIGGER `t` BEGIN\nSET @a = 1; \nEND \n*/;;\n/*!50003 TRIGGER `u` DO 1 \n*/;;\nSET @a = 'b; \n*/ c' ;;\nDELIMITER ;\n-- end\n",
 		},
 		"NoNames": {
 			reason: "Without names of columns it is not known which value to leave out.",

@@ -36,9 +36,9 @@ var mariaDB = kind{
 func mySQL(program string) kind {
 	return kind{
 		server: program, install: program,
-		common:   []string{"--innodb-redo-log-capacity=32M"},
+		common:   []string{"--innodb-redo-log-capacity=32M", "--secure-file-priv=NULL"},
 		creating: []string{"--initialize-insecure"},
-		serving:  []string{"--mysqlx=OFF", "--secure-file-priv=NULL"},
+		serving:  []string{"--mysqlx=OFF"},
 	}
 }
 
