@@ -188,7 +188,7 @@ var commentEnd = map[string]bool{"*/;;\n": true, "*/ ;;\n": true}
 // in which mariadb-dump writes the trigger.
 func (n *normalizer) hold() {
 	if body, ok := bytes.CutSuffix(n.held, []byte("; \n")); ok && commentEnd[string(n.line)] {
-		n.held = append(body, " \n"...)
+		n.held = append(n.held[:len(body)], " \n"...)
 	}
 	n.out = append(n.out, n.held...)
 	n.held = n.held[:0]
