@@ -14,30 +14,14 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/mysqltest"
 )
-
-// mysqld returns the path of MySQL's server, or skips the test on a machine without MySQL 9: Debian's
-// stable release has none.
-func mysqld(t *testing.T) string {
-	t.Helper()
-	program := os.Getenv("MYSQLD")
-	if program == "" {
-		program = "mysqld"
-	}
-	// MariaDB's server has the same name.
-	if version, err := exec.CommandContext(t.Context(), program, "--version").Output(); err != nil || !strings.Contains(string(version), "Ver 9.") {
-		t.Skip("there is no MySQL 9: MYSQLD does not name its server and no mysqld was found on the PATH")
-	}
-	path, err := exec.LookPath(program)
-	must(t, err)
-	return path
-}
 
 // startMySQL starts a MySQL with databases shop and copy, of which a user has the rights that the owner
 // of a DatabaseCluster's database has.
 func startMySQL(t *testing.T) *source {
 	t.Helper()
-	path := mysqld(t)
+	path := mysqltest.Program(t)
 	need(t, "mariadb-dump", "mariadb")
 	d := daemon(t)
 	// A wrapper of a server that is not installed for all users names its own.
@@ -88,7 +72,7 @@ func TestMySQL(t *testing.T) {
 	client, err := exec.LookPath("mariadb")
 	must(t, err)
 	must(t, os.Symlink(client, filepath.Join(dir, "mariadb")))
-	must(t, os.Symlink(mysqld(t), filepath.Join(dir, "mysqld")))
+	must(t, os.Symlink(mysqltest.Program(t), filepath.Join(dir, "mysqld")))
 	openUp(t, dir)
 	t.Setenv("PATH", dir)
 	f.succeed(backup.Verify)

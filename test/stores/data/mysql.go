@@ -59,11 +59,11 @@ CREATE TABLE lines_of (
 CREATE TABLE changes (what text);
 CREATE TABLE shy (id int PRIMARY KEY, hidden int INVISIBLE DEFAULT 7);
 INSERT INTO shy (id, hidden) VALUES (1, 2), (2, NULL), (3, DEFAULT);
+CREATE EVENT sweep ON SCHEDULE EVERY 1 YEAR DISABLE DO DELETE FROM changes;
 CREATE VIEW large AS SELECT id, total FROM orders WHERE total > 900;
 CREATE FUNCTION twice(n int) RETURNS int DETERMINISTIC RETURN n * 2;
 CREATE PROCEDURE note(t text) INSERT INTO changes VALUES (t);
 CREATE TRIGGER changed AFTER UPDATE ON orders FOR EACH ROW INSERT INTO changes VALUES (CONCAT('changed ', NEW.id));
-CREATE EVENT sweep ON SCHEDULE EVERY 1 YEAR DISABLE DO DELETE FROM changes;
 `
 
 // What only one of the two has.
@@ -139,7 +139,7 @@ var mySQLCatalog = map[string]string{
 	// The semicolon behind a statement among others is kept by MySQL, and not in a copy.
 	"(routines)": "SELECT routine_name, routine_type, TRIM(TRAILING ';' FROM routine_definition) FROM information_schema.routines WHERE routine_schema = DATABASE()",
 	"(triggers)": "SELECT trigger_name, event_manipulation, action_timing, TRIM(TRAILING ';' FROM action_statement) FROM information_schema.triggers WHERE trigger_schema = DATABASE()",
-	"(events)":   "SELECT event_name, interval_value, interval_field, status, event_definition FROM information_schema.events WHERE event_schema = DATABASE()",
+	"(events)":   "SELECT event_name, interval_value, interval_field, status, TRIM(TRAILING ';' FROM event_definition) FROM information_schema.events WHERE event_schema = DATABASE()",
 	"(views)":    "SELECT table_name, REPLACE(view_definition, CONCAT('`', DATABASE(), '`.'), '') FROM information_schema.views WHERE table_schema = DATABASE()",
 	"(comments)": "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'",
 }

@@ -2,24 +2,17 @@ package mysql
 
 import (
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/mysqltest"
 )
 
 // TestThrowAwayMySQL: MySQL serves as the throw-away server too, and a database is restored into it.
 func TestThrowAwayMySQL(t *testing.T) {
-	program := os.Getenv("MYSQLD")
-	if program == "" {
-		program = "mysqld"
-	}
-	// MariaDB's server has the same name. Debian's stable release has no MySQL.
-	if version, err := exec.CommandContext(t.Context(), program, "--version").Output(); err != nil || !strings.Contains(string(version), "Ver 9.") {
-		t.Skip("there is no MySQL 9: MYSQLD does not name its server and no mysqld was found on the PATH")
-	}
+	program := mysqltest.Program(t)
 	if _, err := exec.LookPath("mariadb"); err != nil {
 		t.Skip("there is no mariadb on this machine: go run ./test/cluster packages installs it")
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,24 +18,9 @@ import (
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
+	"github.com/storeplane/storeplane/internal/mysqltest"
 	"github.com/storeplane/storeplane/internal/pki"
 )
-
-// program returns MySQL's server, or skips the test on a machine without it.
-func program(t *testing.T) string {
-	t.Helper()
-	name := os.Getenv("MYSQLD")
-	if name == "" {
-		name = "mysqld"
-	}
-	// Debian's stable releases have no MySQL, and MariaDB's server has the same name. What the
-	// servers do is decided in package group, whose simulation runs everywhere.
-	version, err := exec.CommandContext(t.Context(), name, "--version").Output()
-	if err != nil || !strings.Contains(string(version), "Ver 9.") {
-		t.Skip("there is no MySQL 9 here: set MYSQLD to the path of its mysqld")
-	}
-	return name
-}
 
 // world is a cluster of servers on this machine, each at an address of its own, with an API server
 // that is a record in memory.
@@ -73,7 +57,7 @@ type running struct {
 
 func newWorld(t *testing.T, size int) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), program: program(t), port: 33060, size: size, servers: map[string]*running{}, away: map[string]bool{}}
+	w := &world{t: t, dir: t.TempDir(), program: mysqltest.Program(t), port: 33060, size: size, servers: map[string]*running{}, away: map[string]bool{}}
 	// The servers know each other by one authority, and clients know them by another.
 	now := time.Now()
 	control, controlErr := pki.Authority("orders-control", pki.Pair{}, now)
