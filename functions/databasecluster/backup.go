@@ -52,6 +52,9 @@ const defaultSchedule = "0 2 * * *"
 type backing struct {
 	enabled bool
 
+	// unplaced is true if there are none only because there is no place for them.
+	unplaced bool
+
 	schedule, incremental, retention string
 
 	// storage is the size of the volume claim that is created for backups, a quantity. smaller is
@@ -110,7 +113,7 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 	if spec == nil {
 		spec = &appsv1.DatabaseBackup{}
 	}
-	b.enabled = d.profile.Backups && d.traits.Archives
+	b.enabled = d.profile.Backups
 	if spec.Enabled != nil {
 		b.enabled = *spec.Enabled
 	}
@@ -134,6 +137,9 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 	if from == nil && d.settings.Backup != nil {
 		from, where = d.settings.Backup.Destination(), "EnvironmentConfig storeplane: data.backup"
 	}
+	if !d.traits.Archives && (from == nil || from.Type == string(backupv1.Volume) && from.Bucket == "") {
+		return d.unplaced(b, spec)
+	}
 	if from == nil {
 		from, b.fallback = &appsv1.BackupDestination{Type: string(backupv1.Volume)}, true
 	}
@@ -141,14 +147,27 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 	if b.isVolume() && b.destination.Bucket == "" {
 		b.own, b.destination.Bucket = true, d.repositoryClaim()
 	}
-	if err := (pgbackrest.Repository{Destination: b.destination, Namespace: d.Namespace, Name: d.Claim}).Check(); err != nil {
+	if err := d.checkPlace(b.destination); err != nil {
 		return compose.Invalidf("%s: %v", where, err)
 	}
 	if err := d.planRepository(b, spec.StorageSize, storage); err != nil {
 		return err
 	}
 	platforms := spec.Destination == nil && d.settings.Backup != nil && !b.isVolume()
-	return cmp.Or(d.requireBackupSecrets(c, b, spec), d.ownKey(c, b, platforms))
+	if err := d.requireBackupSecrets(c, b, spec); err != nil || !d.traits.Archives {
+		// The provider generates the keys of dumps.
+		b.escrowed = platforms && d.settings.Backup.Generates() && b.encryption == nil
+		return err
+	}
+	return d.ownKey(c, b, platforms)
+}
+
+// checkPlace refuses a destination that no backups of the engine can be stored at.
+func (d *inputs) checkPlace(at backupv1.Destination) error {
+	if d.traits.Archives {
+		return (pgbackrest.Repository{Destination: at, Namespace: d.Namespace, Name: d.Claim}).Check()
+	}
+	return backup.CheckPlace(at, d.Namespace, d.backupName())
 }
 
 func destinationOf(d *appsv1.BackupDestination) backupv1.Destination {
@@ -260,7 +279,10 @@ func secretValues(secret *structpb.Struct) map[string]string {
 
 // needsRepository reports whether the servers have a certificate for backups. Those that were
 // restored keep it for good, since to remove it would replace their pods.
-func (d *cluster) needsRepository() bool { return d.backup.enabled || d.spec.RestoreFrom != nil }
+func (d *cluster) needsRepository() bool { return d.archives() || d.spec.RestoreFrom != nil }
+
+// archives reports whether the servers archive their log, and are backed up physically.
+func (d *cluster) archives() bool { return d.backup.enabled && d.traits.Archives }
 
 // backupName returns the name of the Backup, which its definition limits to 40 characters.
 func (d *inputs) backupName() string { return BackupName(d.Claim) }
@@ -285,7 +307,7 @@ func (d *cluster) repositoryOf() pgbackrest.Repository {
 
 // backupFiles returns what the servers read about their backups, by the names of the files.
 func (d *cluster) backupFiles() (map[string]string, error) {
-	if !d.backup.enabled {
+	if !d.archives() {
 		return map[string]string{}, nil
 	}
 	encoded, err := json.Marshal(d.desiredBackup())
@@ -310,7 +332,7 @@ const fileRepository = "repository.conf"
 
 // desiredBackup returns the description of the backups for the instance managers, or nil.
 func (d *cluster) desiredBackup() *instance.Backup {
-	if !d.backup.enabled {
+	if !d.archives() {
 		return nil
 	}
 	return &instance.Backup{Destination: d.backup.destination, Encrypted: d.backup.encryption != nil}
@@ -338,6 +360,10 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		meta := d.Meta(backupStore, d.server)
 		meta.Annotations = b.bounds.Annotations()
 		add(compose.Component{Name: backupStore, Part: backups, Object: build.Secret(meta, b.store)})
+	}
+	if !d.traits.Archives {
+		d.addDumps(add)
+		return
 	}
 	if b.isVolume() {
 		add(compose.Component{Name: repository, Part: backups, Object: d.repositoryServer(), HoldsData: b.own, Health: alwaysHealthy})
@@ -517,6 +543,9 @@ func (d *cluster) backupResource() *backupv1.Backup {
 	p.DeletionPolicy = backupv1.Orphan
 	if e := d.backup.encryption; e != nil {
 		p.Encryption = &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: e.Name, Key: e.Key}}
+	}
+	if !d.traits.Archives {
+		d.dump(b)
 	}
 	return b
 }

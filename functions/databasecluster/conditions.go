@@ -45,7 +45,7 @@ func (d *cluster) conditions() []compose.Condition {
 func (d *cluster) archive() verdict {
 	v := d.archiving()
 	switch {
-	case !d.backup.enabled || !d.spec.Hibernated:
+	case !d.archives() || !d.spec.Hibernated:
 		return v
 	case v.True || v.reason == appsv1.ReasonPending:
 		return verdict{True: true, reason: appsv1.ReasonHibernated}
@@ -58,8 +58,10 @@ func (d *cluster) archive() verdict {
 // archiving reports on the archive as the last primary reported it.
 func (d *cluster) archiving() verdict {
 	switch a := d.live.cluster.Archive; {
+	case !d.traits.Archives:
+		return verdict{True: true, reason: appsv1.ReasonDisabled, message: "Engine " + d.server + " has no archive: its backups can be restored, and no time between them"}
 	case !d.backup.enabled:
-		return d.notBackedUp()
+		return notBackedUp()
 	case d.problem(instance.SubjectBackup) != "":
 		return verdict{reason: appsv1.ReasonRepositoryNotReady, message: clip(d.problem(instance.SubjectBackup))}
 	case a == nil:
@@ -95,6 +97,8 @@ func (d *inputs) faults() []compose.Condition {
 	var out []compose.Condition
 	if a := d.live.cluster.Archive; a != nil && a.Failing != "" {
 		out = append(out, failing(a).condition(appsv1.TypeArchivingHealthy), failing(a).condition(appsv1.TypeBackupHealthy))
+	} else if v := d.live.watcher.failed(); v != nil {
+		out = append(out, v.condition(appsv1.TypeBackupHealthy))
 	}
 	if d.live.cluster.Primary != "" && d.live.primary() == "" {
 		out = append(out, noPrimary().condition(appsv1.TypeReplicationHealthy))
@@ -111,30 +115,30 @@ func (d *cluster) gapBackup() string {
 }
 
 // notBackedUp returns the verdict on backups that there are none of.
-func (d *cluster) notBackedUp() verdict {
-	message := "No backups are asked for"
-	if !d.traits.Archives {
-		message = "Engine " + d.traits.Name + " has no backups of its own: create a Backup"
-	}
-	return verdict{True: true, reason: appsv1.ReasonDisabled, message: message}
+func notBackedUp() verdict {
+	return verdict{True: true, reason: appsv1.ReasonDisabled, message: "No backups are asked for"}
 }
 
 // backups reports whether there is a backup to rely on.
 func (d *cluster) backups() verdict {
 	w, archive := &d.live.watcher, d.archive()
 	switch {
+	case d.backup.unplaced:
+		return verdict{reason: appsv1.ReasonNoDestination, message: "There are no backups, since there is no place for them: set backup.destination or the installation's, or backup.enabled to false"}
 	case !d.backup.enabled:
-		return d.notBackedUp()
+		return notBackedUp()
 	case !archive.True:
 		return archive
+	case !d.backup.watched && !d.traits.Archives:
+		return verdict{reason: appsv1.ReasonBackupProviderNotInstalled, message: "There are no backups: provider-storeplane, which makes them, is not installed"}
 	case !d.backup.watched:
 		return verdict{reason: appsv1.ReasonBackupProviderNotInstalled, message: "Backup verification is unavailable: provider-storeplane is not installed"}
 	case !w.exists:
 		return verdict{reason: appsv1.ReasonPending, message: "No backup has been made yet"}
 	}
 	// A Backup stays Ready after a failure while its newest good backup is recent.
-	if f := w.Status.AtProvider.LastFailure; f != nil {
-		return verdict{reason: appsv1.ReasonBackupFailed, message: clip(f.Message)}
+	if v := w.failed(); v != nil {
+		return *v
 	}
 	if yes, _, words := w.condition("Ready"); !yes {
 		return verdict{reason: appsv1.ReasonPending, message: clip(cmp.Or(words, "No backup has been made yet"))}
@@ -152,6 +156,15 @@ func (d *cluster) backups() verdict {
 		return verdict{True: true, reason: appsv1.ReasonNotEncrypted, message: "Backups are not encrypted, since their repository has no key: to encrypt them, name another backup.destination, with backup.encryption"}
 	}
 	return verdict{True: true, reason: appsv1.ReasonHealthy}
+}
+
+// failed returns the verdict on a Backup whose last backup has failed, or nil.
+func (b *backupStatus) failed() *verdict {
+	f := b.Status.AtProvider.LastFailure
+	if f == nil {
+		return nil
+	}
+	return &verdict{reason: appsv1.ReasonBackupFailed, message: clip(f.Message)}
 }
 
 // clip shortens a message of more than 512 bytes, so that it stays readable.

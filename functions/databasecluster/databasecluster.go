@@ -23,6 +23,7 @@ package databasecluster
 
 import (
 	"errors"
+	"maps"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -251,9 +252,19 @@ func (d *cluster) factsOf() *engine.Cluster {
 		Scope: d.Scope, Spec: &d.spec, Image: d.image(), Memory: memory.Value(),
 		Synchronous: d.synchronous(), Strict: d.strict(),
 		TLSRequired: d.tlsRequired(), Authority: d.tls.authority.Certificate, OwnAuthority: d.ownAuthority(),
-		BackedUp: d.backup.enabled, Archive: d.live.cluster.Stanza,
-		Passwords: d.secrets.own, Users: d.secrets.users,
+		Archiving: d.archives(), Archive: d.live.cluster.Stanza,
+		Passwords: d.secrets.own, Users: d.logins(),
 	}
+}
+
+// logins returns the passwords of the users that connect over the network, by name.
+func (d *cluster) logins() map[string]string {
+	if d.traits.Dumper == "" {
+		return d.secrets.users
+	}
+	out := maps.Clone(d.secrets.users)
+	out[d.traits.Dumper] = d.secrets.own[d.traits.DumperPassword]
+	return out
 }
 
 // image returns the image of the servers.
@@ -319,6 +330,9 @@ func (d *cluster) plan() *compose.Plan {
 	add(compose.Component{Name: connection, Object: d.connection(engine.AppUser, connection)})
 	for _, u := range d.spec.Users {
 		add(compose.Component{Name: userComponent(u.Name), Part: connection, Object: d.userSecret(u)})
+	}
+	if d.traits.Dumper != "" {
+		add(compose.Component{Name: dumper, Part: connection, Object: d.dumperSecret()})
 	}
 	d.addBackups(add)
 	if d.scraped {

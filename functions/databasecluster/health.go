@@ -31,7 +31,7 @@ func (d *cluster) judgeInstances(*structpb.Struct) health.Status {
 		return health.Status{State: health.Failed, Message: d.held().Message}
 	case l.cluster.Primary == "":
 		return progressing(cmp.Or(d.held().Message, l.podFailure, "No primary has been elected yet"))
-	case d.backup.enabled && l.cluster.System == "":
+	case d.archives() && l.cluster.System == "":
 		return progressing("Waiting for the database system identifier")
 	case !d.settled || l.cluster.Credentials != l.credentials:
 		return progressing("Reconciling databases, users and passwords")

@@ -80,7 +80,8 @@ type backupStatus struct {
 			Message string `json:"message"`
 		} `json:"conditions"`
 		AtProvider struct {
-			LastFailure *struct {
+			LastSuccessfulTime string `json:"lastSuccessfulTime"`
+			LastFailure        *struct {
 				Reason  string `json:"reason"`
 				Message string `json:"message"`
 			} `json:"lastFailure"`

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -94,10 +95,14 @@ func mountedTLS(set *structpb.Struct) string {
 // backups are stored there.
 func (d *inputs) refreshStore(c *compose.Claim, u due) error {
 	s := d.settings.Backup
-	if c.Observed(backupStore) == nil || d.live == nil || d.live.desired.Backup == nil || s == nil || s.SecretRef == nil {
+	if c.Observed(backupStore) == nil || s == nil || s.SecretRef == nil {
 		return nil
 	}
-	used, now := d.live.desired.Backup.Destination, destinationOf(s.Destination())
+	used, err := d.usedDestination(c)
+	if err != nil || used.Type == "" {
+		return err
+	}
+	now := destinationOf(s.Destination())
 	used.SecretRef, now.SecretRef = nil, nil
 	if used != now {
 		return nil
@@ -108,6 +113,21 @@ func (d *inputs) refreshStore(c *compose.Claim, u due) error {
 		u.secret(backupStore, storeValues(store))
 	}
 	return err
+}
+
+// usedDestination returns where backups are stored now, or an empty destination.
+func (d *inputs) usedDestination(c *compose.Claim) (backupv1.Destination, error) {
+	if d.traits.Archives {
+		if d.live == nil || d.live.desired.Backup == nil {
+			return backupv1.Destination{}, nil
+		}
+		return d.live.desired.Backup.Destination, nil
+	}
+	was, err := observedBackup(c)
+	if err != nil || was == nil {
+		return backupv1.Destination{}, err
+	}
+	return was.Spec.ForProvider.Destination, nil
 }
 
 // refreshSource copies the credentials of the backups that are being restored, if
@@ -167,7 +187,7 @@ type due struct {
 func (u due) authority(certificate string) {
 	u.configMap(config, instance.FilePeers, peersOf(certificate, datum(u.claim.Observed(config), instance.FilePeers)))
 	for _, component := range u.claim.ObservedComponents("") {
-		if component == connection || strings.HasPrefix(component, userComponent("")) {
+		if component == connection || component == dumper || strings.HasPrefix(component, userComponent("")) {
 			u.secret(component, map[string]string{build.KeyAuthority: certificate})
 		}
 	}

@@ -1,6 +1,7 @@
 package databasecluster_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -35,6 +36,20 @@ func TestRefusedFaults(t *testing.T) {
 		if got, want := c.ConditionLine(typ), "False Failing What is written is not archived: there are no credentials"; got != want {
 			t.Errorf("%s while the claim is refused: want %q, got %q", typ, want, got)
 		}
+	}
+}
+
+// TestRefusedDumps: while a claim is refused a condition reports that dumps fail.
+func TestRefusedDumps(t *testing.T) {
+	c := simulate(t, "{engine: mysql, size: 1, version: '9.7', storageSize: 10Gi, backup: {enabled: true, destination: {type: s3, bucket: b, secretRef: {name: store}}}}")
+	c.Serve("backup")
+	storeSecrets(t, c)
+	c.Settle()
+	c.Edit("1Gi", "storageSize")
+	c.SetStatus("backup", `{atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreDenied, message: "cannot make a backup: 403"}}}`)
+	c.Reconcile()
+	if got := c.ConditionLine("BackupHealthy"); got != "False BackupFailed cannot make a backup: 403" {
+		t.Errorf("BackupHealthy is %s", got)
 	}
 }
 
@@ -105,6 +120,25 @@ func TestRefusedCopies(t *testing.T) {
 				return c.SecretValue("backup-store", "credentials.json") == "new"
 			},
 		},
+		"StoreOfDumps": {
+			reason: "So do the pods that make dumps.",
+			spec:   "{engine: mysql, size: 1, version: '9.7', storageSize: 10Gi, backup: {enabled: true}}", install: store("b"), others: []*structpb.Struct{platform("old")},
+			change: func(c *crossplane) { c.Others = []*structpb.Struct{platform("new")} },
+			copied: func(c *crossplane) bool {
+				return c.SecretValue("backup-store", "credentials.json") == "new"
+			},
+		},
+		"OtherStoreOfDumps": {
+			reason: "Credentials of another store do not open theirs.",
+			spec:   "{engine: mysql, size: 1, version: '9.7', storageSize: 10Gi, backup: {enabled: true}}", install: store("b"), others: []*structpb.Struct{platform("old")}, keeps: true,
+			change: func(c *crossplane) {
+				c.InstallSettings("{" + store("other") + "}")
+				c.Others = []*structpb.Struct{platform("new")}
+			},
+			copied: func(c *crossplane) bool {
+				return c.SecretValue("backup-store", "credentials.json") == "new"
+			},
+		},
 		"OtherStore": {
 			reason: "Credentials of another store do not open the one that is in use.",
 			spec:   "{size: 1, version: '17', storageSize: 10Gi, backup: {enabled: true}}", install: store("b"), others: []*structpb.Struct{platform("old")}, keeps: true,
@@ -162,7 +196,8 @@ func TestRefusedCopies(t *testing.T) {
 			} else {
 				c.Settle()
 			}
-			names, server := c.ComponentNames(), c.Observed["postgresql"].GetFields()["spec"].String()
+			set := cmp.Or(functionstest.Get(c.Claim, "spec", "engine").GetStringValue(), "postgresql")
+			names, server := c.ComponentNames(), c.Observed[set].GetFields()["spec"].String()
 			// The claim is refused, since a volume cannot shrink.
 			c.Edit("1Gi", "storageSize")
 			tc.change(c)
@@ -173,7 +208,7 @@ func TestRefusedCopies(t *testing.T) {
 			if status, _ := c.Condition("Accepted"); status != "False" {
 				t.Errorf("%s\nwant Accepted False, got %q", tc.reason, status)
 			}
-			if got := c.ComponentNames(); strings.Join(got, " ") != strings.Join(names, " ") || c.Observed["postgresql"].GetFields()["spec"].String() != server {
+			if got := c.ComponentNames(); strings.Join(got, " ") != strings.Join(names, " ") || c.Observed[set].GetFields()["spec"].String() != server {
 				t.Errorf("%s\nnothing else changes, got %v", tc.reason, got)
 			}
 			// One pass sets the generation that is refused.

@@ -2,27 +2,43 @@ package databasecluster
 
 import (
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
 
-// networkPolicy admits the claim's clients to PostgreSQL, the servers to each other, the pods that
-// make backups to pgBackRest, and the monitoring namespace to the metrics. Patroni's metrics share
+// networkPolicy admits the claim's clients and the pods of Backups and Restores to the servers, the
+// servers to each other, the pods that make physical backups to pgBackRest, and the monitoring namespace to the metrics. Patroni's metrics share
 // a port with its API, which clients without a certificate may read and not change.
 func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 	ways := []build.Admit{
 		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.spec.Clients)}, Ports: []int32{d.traits.Port}},
 		{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: append([]int32{d.traits.Port}, d.apis()...)},
 	}
-	if d.backup.enabled {
+	if len(d.spec.Clients) > 0 {
+		// Pods of Backups and Restores do not have the labels of the clients.
+		ways = append(ways, build.Admit{From: workers(), Ports: []int32{d.traits.Port}})
+	}
+	if d.archives() {
 		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{d.backupPods()}, Ports: []int32{pgbackrest.Port}})
 	}
 	if d.monitored() {
 		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, append([]int32{d.traits.MetricsPort}, d.apis()...)...)...)
 	}
 	return build.Egress(build.NetworkPolicy(d.Scope, d.server, d.server, ways...), d.serverEgress()...)
+}
+
+// workers selects the pods of the namespace's Backups and Restores.
+func workers() []networkingv1.NetworkPolicyPeer {
+	var out []networkingv1.NetworkPolicyPeer
+	for _, key := range []string{backupv1.BackupLabel, backupv1.RestoreLabel} {
+		out = append(out, networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpExists}},
+		}})
+	}
+	return out
 }
 
 // apis returns the ports of the servers' own APIs.
@@ -39,7 +55,7 @@ func (d *inputs) apis() []int32 {
 // subscription, a policy of the namespace can allow more.
 func (d *cluster) serverEgress() []networkingv1.NetworkPolicyEgressRule {
 	out := []networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToAPIServer(), build.ToPods(d.Selector(d.server))}
-	if d.backup.enabled {
+	if d.archives() {
 		out = append(out, d.storeEgress(d.backup.destination, repository, d.backup.authenticates)...)
 	}
 	if o := d.origin; o != nil {

@@ -99,7 +99,7 @@ const tmpLimit = "1Gi"
 func (d *cluster) mountRepository(pod *corev1.PodSpec) {
 	var files []corev1.KeyToPath
 	manager, server := &pod.InitContainers[0], &pod.Containers[0]
-	if d.backup.enabled {
+	if d.archives() {
 		files = []corev1.KeyToPath{
 			{Key: pgbackrest.FileConfig, Path: pgbackrest.FileConfig},
 			{Key: instance.BackupFile, Path: instance.BackupFile},
@@ -115,7 +115,7 @@ func (d *cluster) mountRepository(pod *corev1.PodSpec) {
 		pod.Volumes = append(pod.Volumes, v)
 		server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: source, MountPath: instance.RestoreDir, ReadOnly: true})
 	}
-	if !d.backup.enabled {
+	if !d.archives() {
 		return
 	}
 	d.mountStore(pod, manager, server)

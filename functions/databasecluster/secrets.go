@@ -152,9 +152,13 @@ func (d *cluster) credentials() *corev1.Secret {
 
 // connection returns the Secret with what an application needs to connect as a user.
 func (d *cluster) connection(user, component string) *corev1.Secret {
-	values := d.engine.Connection(d.facts, engine.Address{
-		User: user, Database: d.databaseOf(user), Host: serviceHost(d.Claim, primary, d.Namespace), Hosts: d.servers(),
-	})
+	return d.connectionTo(engine.Address{User: user, Database: d.databaseOf(user)}, component)
+}
+
+// connectionTo returns the Secret with what a client needs to connect to an address of the primary.
+func (d *cluster) connectionTo(to engine.Address, component string) *corev1.Secret {
+	to.Host, to.Hosts = serviceHost(d.Claim, primary, d.Namespace), d.servers()
+	values := d.engine.Connection(d.facts, to)
 	if d.spec.Size > 1 {
 		values[appsv1.ConnectionReadOnlyHost] = serviceHost(d.Claim, replica, d.Namespace)
 	}

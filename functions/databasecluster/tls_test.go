@@ -193,6 +193,20 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
+// TestRenewalOfDumps: backups get the authority of the servers whatever becomes of the claim.
+func TestRenewalOfDumps(t *testing.T) {
+	clk := newClock()
+	c := simulate(t, "{engine: mysql, size: 1, version: '9.7', storageSize: 10Gi}", functions.WithSource(clk))
+	c.Settle()
+	before := c.SecretValue("ca", "ca.crt")
+	clk.now = functionstest.NewYear.Add(7*365*day + time.Hour)
+	c.Edit("1Gi", "storageSize")
+	c.Reconcile()
+	if ca := c.SecretValue("ca", "ca.crt"); ca == before || c.SecretValue("dumper", "ca.crt") != ca {
+		t.Errorf("want another authority, also for backups: renewed %t", ca != before)
+	}
+}
+
 // TestControlTLS: servers identify each other by a certificate of an authority that signs nothing
 // else, whichever authority has signed that of PostgreSQL. It is also renewed for a refused claim,
 // and no pod is replaced for it.

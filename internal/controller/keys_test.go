@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
@@ -112,6 +114,30 @@ func TestOwnKeyOfBackup(t *testing.T) {
 	reconcile()
 	if w.keyOf(t, "shop", "orders-dump-key") != key || w.mounts(t) != "orders-dump-key" {
 		t.Error("want the Backup of the same name to go on with its key, also where none are drawn any more")
+	}
+}
+
+// TestOwnKeyOfCluster: a Backup of a DatabaseCluster gets a generated key if the function asks for one, and
+// no other Backup with the same annotation does.
+func TestOwnKeyOfCluster(t *testing.T) {
+	cluster := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps.example.com/v1", "kind": "DatabaseCluster",
+		"metadata": map[string]any{"namespace": "shop", "name": "orders", "uid": "dbc"},
+		"spec":     map[string]any{"engine": "mysql", "version": "9.7", "storageSize": "20Gi"},
+		"status":   map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
+	}}
+	for uid, want := range map[types.UID]bool{"dbc": true, "another": false} {
+		b := aBackup()
+		b.Annotations = map[string]string{backup.EscrowAnnotation: "true"}
+		b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.example.com/v1", Kind: "DatabaseCluster", Name: "orders", UID: uid, Controller: new(true)}}
+		b.Spec.ForProvider.Source = backupv1.Database{Type: backupv1.MySQL, Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "orders"}}}
+		b.Spec.ForProvider.Destination.SecretRef = &backupv1.LocalReference{Name: "own"}
+		w := newWorld(t, append(shop(), cluster.DeepCopy(), secret("shop", "orders-dumper", map[string]string{"uri": "mysql://u:p@h/"}), secret("shop", "own", map[string]string{"AWS_ACCESS_KEY_ID": "k"}), b)...)
+		w.begin(t, b, checkReport)
+		key := w.keyOf(t, "shop", "orders-dump-key")
+		if (key != "") != want || w.keyOf(t, backup.EscrowNamespace, "shop.orders.backup") != key {
+			t.Errorf("Controlled by %s: want a key and its copy: %t, got a key: %t", uid, want, key != "")
+		}
 	}
 }
 

@@ -32,8 +32,16 @@ const (
 // password.
 const MySQLReplicationUser = "storeplane_replication"
 
-// KeyMonitoring is the key of the password of the exporter's user in the Secret credentials.
-const KeyMonitoring = "monitoring-password"
+// MySQLBackupUser is the user that dumps databases, over the network: it reads the claim's databases, and
+// nothing else.
+const MySQLBackupUser = "storeplane_backup"
+
+// KeyMonitoring and KeyBackup are the keys of the passwords of the exporter's user and of MySQLBackupUser in
+// the Secret credentials.
+const (
+	KeyMonitoring = "monitoring-password"
+	KeyBackup     = "backup-password"
+)
 
 // GroupName returns the name of the ConfigMap in which the servers of a group record what they agree
 // on, given that of the StatefulSet. GroupAnnotation is its annotation with the record, as JSON.

@@ -239,12 +239,13 @@ type DatabaseBackup struct {
 	// Schedule of backups. Defaults to every day at 02:00. A backup is full
 	// where no full one is younger than a week, and else holds only what has
 	// changed since the one before; with an incrementalSchedule all are full.
+	// Backups of engine mysql are dumps, and all full.
 	// +optional
 	// +kubebuilder:default="0 2 * * *"
 	Schedule Schedule `json:"schedule,omitempty"`
 
 	// IncrementalSchedule of backups that hold only what has changed since the
-	// backup before. With it, those of schedule are all full.
+	// backup before. With it, those of schedule are all full. For engine postgresql.
 	// +optional
 	IncrementalSchedule Schedule `json:"incrementalSchedule,omitempty"`
 
@@ -259,7 +260,8 @@ type DatabaseBackup struct {
 
 	// StorageSize of the volume claim that is created for the backups where no
 	// destination names another place, a quantity like 500Gi. It may grow, not
-	// shrink. Defaults to five times the storageSize of the database.
+	// shrink. Defaults to five times the storageSize of the database. For
+	// engine postgresql.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).isGreaterThan(quantity('0'))",message="backup.storageSize must be a quantity above zero, like 500Gi"
@@ -267,21 +269,22 @@ type DatabaseBackup struct {
 	StorageSize string `json:"storageSize,omitempty"`
 
 	// Destination of the backups. Defaults to the installation's setting,
-	// else to a volume claim of their own.
+	// else to a volume claim of their own. Engine mysql needs either.
 	// +optional
 	Destination *BackupDestination `json:"destination,omitempty"`
 
-	// Encryption of the backups and the archived log before they leave the
-	// servers. Without it they are as safe as the store. It can be turned on or
+	// Encryption of the backups and the archived log before they leave their
+	// pods. Without it they are as safe as the store. It can be turned on or
 	// off only together with another destination.
 	// +optional
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
 }
 
-// BackupEncryption names the passphrase of encrypted backups. They cannot be
-// restored without it: keep a copy elsewhere.
+// BackupEncryption names the key of encrypted backups. They cannot be restored
+// without it: keep a copy elsewhere.
 type BackupEncryption struct {
-	// SecretRef names the passphrase.
+	// SecretRef names the key: a passphrase with engine postgresql, and with
+	// mysql an age identity (AGE-SECRET-KEY-1…, see https://age-encryption.org).
 	SecretRef SecretKeyReference `json:"secretRef"`
 }
 
@@ -309,7 +312,7 @@ type BackupDestination struct {
 
 	// Bucket (s3, gcs), container (azure) or volume claim of the claim's
 	// namespace (volume). It must exist. Type volume makes a claim of its own
-	// without it.
+	// without it, with engine postgresql.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

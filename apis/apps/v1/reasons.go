@@ -126,10 +126,16 @@ const (
 	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
 	ReasonArchiveGap = "ArchiveGap"
 
-	// ReasonBackupProviderNotInstalled means that backups are created, and no provider verifies
-	// them: install provider-storeplane.
+	// ReasonBackupProviderNotInstalled means that no provider verifies backups, or makes them where
+	// they are dumps: install provider-storeplane.
 	// +storeplane:of=DatabaseCluster: BackupHealthy
 	ReasonBackupProviderNotInstalled = "BackupProviderNotInstalled"
+
+	// ReasonNoDestination means that the environment has backups by default, and no place for them is
+	// known: set backup.destination or the installation's, or backup.enabled to false. With engine
+	// postgresql they are then on a volume of their own.
+	// +storeplane:of=DatabaseCluster: BackupHealthy
+	ReasonNoDestination = "NoDestination"
 
 	// ReasonBackupFailed means that the last backup failed, though an older one may be good: the
 	// message has the error.

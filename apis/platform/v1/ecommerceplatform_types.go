@@ -125,8 +125,8 @@ type Backend struct {
 type Database struct {
 	appsv1.DatabaseOptions `json:",inline"`
 
-	// Type of the database: postgresql, or mysql, which is experimental and has no
-	// backups of its own. It cannot be changed.
+	// Type of the database: postgresql, or mysql, which is experimental. It cannot
+	// be changed.
 	// +optional
 	// +kubebuilder:default=postgresql
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="database.type is immutable: claim a new EcommercePlatform and move the data"

@@ -81,8 +81,11 @@ type Traits struct {
 	// if each environment's default is enough.
 	Memory int64
 
-	// Archives is true if a cluster has backups and an archive of its own.
-	Archives bool
+	// Archives is true if servers are backed up physically, and archive their log. Otherwise the
+	// provider dumps their databases: Dumper is the user that it connects as, and DumperPassword
+	// the key of that user's password in the Secret of the servers.
+	Archives               bool
+	Dumper, DumperPassword string
 
 	// Passwords are the keys of the passwords of the servers' own users in the Secret of the
 	// servers. PasswordFiles are those of them that are files of a server's pod.
@@ -180,10 +183,10 @@ type Cluster struct {
 	Authority    string
 	OwnAuthority bool
 
-	// BackedUp is true if WAL is archived. Archive is the place in the repository that
+	// Archiving is true if WAL is archived. Archive is the place in the repository that
 	// the servers report, or "".
-	BackedUp bool
-	Archive  string
+	Archiving bool
+	Archive   string
 
 	// Passwords are those of the servers' own users, by the keys in Traits.Passwords. Users are the
 	// passwords of the claim's users, by name.
@@ -194,7 +197,7 @@ type Cluster struct {
 // DatabaseCluster mount the authority of its servers, as ca.crt.
 func AuthorityDir(cluster string) string { return "/etc/storeplane/" + cluster }
 
-// Address is the address of a database, for one user.
+// Address is the address of a database, for one user. Without a Database it is that of the server.
 type Address struct {
 	User, Database string
 	// Host follows the primary. Hosts are all at which the primary may be.

@@ -29,14 +29,14 @@ const record = "group"
 // cluster is an engine.Cluster with the builders of MySQL.
 type cluster struct{ *engine.Cluster }
 
-// Traits returns the properties of MySQL. Of the servers' own users only the exporter's has a password:
-// one connects over the socket, and one by certificate.
+// Traits returns the properties of MySQL. Of the servers' own users only those of the exporter and of
+// backups have passwords: one connects over the socket, and one by certificate.
 func (Engine) Traits() engine.Traits {
 	return engine.Traits{
 		Name: name, Type: backupv1.MySQL, User: instance.MySQLUser, ScopeLabel: instance.MySQLScopeLabel,
 		Port: instance.MySQLPort, MetricsPort: metricsPort, Supervisor: engine.Port{Name: supervisor, Number: instance.MySQLSupervisorPort},
-		Passwords: []string{instance.KeyMonitoring},
-		Mounts:    mounts(), DataDir: instance.MySQLVolumeDir, RunDir: instance.MySQLRunDir,
+		Passwords: []string{instance.KeyMonitoring, instance.KeyBackup}, Dumper: instance.MySQLBackupUser, DumperPassword: instance.KeyBackup,
+		Mounts: mounts(), DataDir: instance.MySQLVolumeDir, RunDir: instance.MySQLRunDir,
 		States:      func(set string) []string { return []string{instance.GroupName(set)} },
 		Synchronous: true, Memory: defaultMemory,
 	}

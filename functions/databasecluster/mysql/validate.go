@@ -35,8 +35,10 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 		return compose.Invalidf("synchronousMode strict is not available with engine mysql: a group continues as long as a majority of its servers is left: use quorum")
 	case s.RestoreFrom != nil:
 		return compose.Invalidf("restoreFrom is not available with engine mysql yet: claim an empty database, and restore a dump into it with a Restore")
-	case s.Backup != nil && s.Backup.Enabled != nil && *s.Backup.Enabled:
-		return compose.Invalidf("backup is not available with engine mysql yet: set backup.enabled to false, and create a Backup with engine mysql")
+	case s.Backup != nil && s.Backup.IncrementalSchedule != "":
+		return compose.Invalidf("backup.incrementalSchedule is not available with engine mysql: each backup is a whole dump: leave it out")
+	case s.Backup != nil && s.Backup.StorageSize != "":
+		return compose.Invalidf("backup.storageSize is not available with engine mysql: name a volume claim in backup.destination.bucket")
 	}
 	if err := validateMemory(s.Resources); err != nil {
 		return err
@@ -64,7 +66,7 @@ func validateMemory(r *corev1.ResourceRequirements) error {
 // names are those that MySQL or Storeplane use themselves. A user has at most 32 characters
 // (https://dev.mysql.com/doc/refman/9.7/en/user-names.html).
 var names = engine.Names{
-	Users:       []string{engine.AppUser, instance.UserMonitoring, instance.MySQLSuperuser, "mysql", instance.MySQLReplicationUser},
+	Users:       []string{engine.AppUser, instance.UserMonitoring, instance.MySQLSuperuser, "mysql", instance.MySQLBackupUser, instance.MySQLReplicationUser},
 	LongestUser: 32,
 	Databases:   append([]string{engine.AppDatabase}, instance.MySQLDatabases()...),
 }

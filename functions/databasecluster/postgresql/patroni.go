@@ -36,7 +36,7 @@ func (d cluster) patroniState(nameOf func(set string) string) *corev1.ConfigMap 
 // that is promoted then has what the archive lacks. There is none while no stanza is reported: an
 // instance manager of an older version reports none, and would never release the WAL.
 func (d cluster) slots() string {
-	if !d.BackedUp || d.Archive == "" {
+	if !d.Archiving || d.Archive == "" {
 		return ""
 	}
 	return `"slots":{"` + instance.ArchiveSlot + `":{"type":"physical"}},`
@@ -83,7 +83,7 @@ func (d cluster) dynamicConfig() string {
 	b.WriteString(d.slots())
 	b.WriteString(`"postgresql":{"use_pg_rewind":true,"use_slots":true,"parameters":{`)
 	params := build.With(defaultParameters, d.Spec.Parameters)
-	if _, set := params["archive_timeout"]; d.BackedUp && !set {
+	if _, set := params["archive_timeout"]; d.Archiving && !set {
 		// If all servers are lost, at most the writes of that many seconds are lost with them.
 		params["archive_timeout"] = "300"
 	}
@@ -113,7 +113,7 @@ func (d cluster) lagBound() int64 {
 	switch {
 	case d.Synchronous:
 		return anyLagBytes
-	case d.BackedUp:
+	case d.Archiving:
 		return lagBytes + 2*segmentBytes
 	}
 	return lagBytes
@@ -187,7 +187,7 @@ func (d cluster) patroniYAML(dynamic string) string {
 	p("    ssl: 'on'")
 	p("    ssl_cert_file: %s/tls.crt", instance.TLSDir)
 	p("    ssl_key_file: %s/tls.key", instance.TLSDir)
-	if d.BackedUp {
+	if d.Archiving {
 		// pgBackRest makes no backup unless the command contains its name.
 		p("    archive_mode: 'on'")
 		p("    archive_command: '%s %s \"%%p\"'", instance.Program, instance.CommandPush)

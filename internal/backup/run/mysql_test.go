@@ -17,9 +17,16 @@ import (
 	"github.com/storeplane/storeplane/internal/mysqltest"
 )
 
-// startMySQL starts a MySQL with databases shop and copy, of which a user has the rights that the owner
-// of a DatabaseCluster's database has.
-func startMySQL(t *testing.T) *source {
+// Users of the MySQL of startMySQL, with the rights that the owner of a DatabaseCluster's database has, and
+// that the user of its backups has.
+const (
+	ownerUser  = "shop"
+	dumperUser = "storeplane_backup"
+)
+
+// startMySQL starts a MySQL with databases shop and copies of it. The returned function makes a user the one
+// that connects.
+func startMySQL(t *testing.T) (*source, func(string)) {
 	t.Helper()
 	path := mysqltest.Program(t)
 	need(t, "mariadb-dump", "mariadb")
@@ -32,15 +39,23 @@ func startMySQL(t *testing.T) *source {
 		common = append(common, "--user=root")
 	}
 	init := filepath.Join(d.Socket, "init.sql")
-	statements := []string{`CREATE USER shop@'%' IDENTIFIED BY 'p4ss:w/rd@%7\\"\'#x'`}
-	for _, database := range []string{"shop", "copy"} {
-		statements = append(statements, "CREATE DATABASE "+database, "GRANT ALL ON "+database+".* TO shop@'%' WITH GRANT OPTION")
+	statements := []string{}
+	for _, user := range []string{ownerUser, dumperUser} {
+		statements = append(statements, `CREATE USER `+user+`@'%' IDENTIFIED BY 'p4ss:w/rd@%7\\"\'#x'`)
 	}
+	for _, database := range []string{"shop", "copy_" + ownerUser, "copy_" + dumperUser} {
+		statements = append(statements, "CREATE DATABASE "+database, "GRANT ALL ON "+database+".* TO "+ownerUser+"@'%' WITH GRANT OPTION")
+	}
+	statements = append(statements, "GRANT SHOW_ROUTINE ON *.* TO "+dumperUser+"@'%'", "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON shop.* TO "+dumperUser+"@'%'")
 	must(t, os.WriteFile(init, []byte(strings.Join(statements, ";\n")+";\n"), 0o600))
 	must(t, engine.Tool{Name: path, Args: append(common, "--initialize-insecure", "--init-file="+init), Dir: d.Dir, Stdout: discard}.Run(t.Context()))
-	s := &source{engine: backupv1.MySQL}
+	s, user := &source{engine: backupv1.MySQL}, ownerUser
 	s.uri = func(database string) string {
-		return fmt.Sprintf("mysql://%s@127.0.0.1:%d/%s", url.UserPassword("shop", password), port, url.PathEscape(database))
+		if user == dumperUser {
+			// Its Secret names no database.
+			database = ""
+		}
+		return fmt.Sprintf("mysql://%s@127.0.0.1:%d/%s", url.UserPassword(user, password), port, url.PathEscape(database))
 	}
 	s.up = func() {
 		must(t, d.Start(t.Context(), discard, accepts(port), path, append(common, "--socket="+socket, "--pid-file="+filepath.Join(d.Dir, "pid"),
@@ -50,30 +65,38 @@ func startMySQL(t *testing.T) *source {
 	}
 	s.down = d.Kill
 	s.up()
-	return s
+	return s, func(u string) { user = u }
 }
 
-// TestMySQL: the owner of a database of MySQL backs it up, and restores all that it holds, with what
-// MariaDB does not have.
+// TestMySQL: the owner of a database of MySQL, and the user of backups, back it up with what MariaDB does
+// not have, and the owner restores all of it.
 func TestMySQL(t *testing.T) {
-	s := startMySQL(t)
+	s, as := startMySQL(t)
 	s.data(t, "shop", "load", "--rows=500", "--bulk=2")
-	f := newFixture(t, s, "shop", destinations[backupv1.Volume](t))
-	f.succeed(backup.Check)
-	f.succeed(backup.Backup)
-	f.from(s, "copy")
-	f.succeed(backup.Restore)
-	if diff := cmp.Diff(strings.Split(s.sums(t, "shop"), "\n"), strings.Split(s.sums(t, "copy"), "\n")); diff != "" {
-		t.Errorf("what was restored differs: -want, +got:\n%s", diff)
+	for _, user := range []string{ownerUser, dumperUser} {
+		t.Run(user, func(t *testing.T) {
+			defer as(ownerUser)
+			as(user)
+			f := newFixture(t, s, "shop", destinations[backupv1.Volume](t))
+			f.succeed(backup.Check)
+			f.succeed(backup.Backup)
+			as(ownerUser)
+			f.from(s, "copy_"+user)
+			f.succeed(backup.Restore)
+			if diff := cmp.Diff(strings.Split(s.sums(t, "shop"), "\n"), strings.Split(s.sums(t, "copy_"+user), "\n")); diff != "" {
+				t.Errorf("what was restored differs: -want, +got:\n%s", diff)
+			}
+			as(user)
+			f.from(s, "shop")
+			// As in an image of MySQL, which has no MariaDB.
+			dir := t.TempDir()
+			client, err := exec.LookPath("mariadb")
+			must(t, err)
+			must(t, os.Symlink(client, filepath.Join(dir, "mariadb")))
+			must(t, os.Symlink(mysqltest.Program(t), filepath.Join(dir, "mysqld")))
+			openUp(t, dir)
+			t.Setenv("PATH", dir)
+			f.succeed(backup.Verify)
+		})
 	}
-	f.from(s, "shop")
-	// As in an image of MySQL, which has no MariaDB.
-	dir := t.TempDir()
-	client, err := exec.LookPath("mariadb")
-	must(t, err)
-	must(t, os.Symlink(client, filepath.Join(dir, "mariadb")))
-	must(t, os.Symlink(mysqltest.Program(t), filepath.Join(dir, "mysqld")))
-	openUp(t, dir)
-	t.Setenv("PATH", dir)
-	f.succeed(backup.Verify)
 }

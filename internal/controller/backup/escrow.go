@@ -101,7 +101,14 @@ func (e *external) ownKey(ctx context.Context, s *State) error {
 	if err != nil {
 		return err
 	}
-	out := &escrow{key: resolve.KeyOf(found.Secret), kept: found.Kept, own: &ownKey{taken: found.Taken, draws: s.Store.Generates}}
+	draws := s.Store.Generates
+	if !draws && b.Annotations[backup.EscrowAnnotation] != "" {
+		// The function has copied the platform's credentials, and a copy is no proof of whose they are.
+		if draws, err = e.isClusters(ctx, b); err != nil {
+			return err
+		}
+	}
+	out := &escrow{key: resolve.KeyOf(found.Secret), kept: found.Kept, own: &ownKey{taken: found.Taken, draws: draws}}
 	switch {
 	case out.key != nil:
 		s.Key = resolve.PrintOf(found.Secret)
@@ -136,9 +143,9 @@ func draw() ([]byte, error) {
 
 // isClusters reports whether a Backup is controlled by the DatabaseCluster that it names.
 func (e *external) isClusters(ctx context.Context, b *backupv1.Backup) (bool, error) {
-	owner := metav1.GetControllerOf(b)
-	if owner == nil || owner.Kind != appsv1.DatabaseClusterKind || owner.APIVersion != appsv1.GroupVersion.String() ||
-		owner.Name != b.Spec.ForProvider.Source.Connection.DatabaseClusterRef.Name {
+	owner, ref := metav1.GetControllerOf(b), b.Spec.ForProvider.Source.Connection.DatabaseClusterRef
+	if owner == nil || ref == nil || owner.Kind != appsv1.DatabaseClusterKind || owner.APIVersion != appsv1.GroupVersion.String() ||
+		owner.Name != ref.Name {
 		return false, nil
 	}
 	cluster := &unstructured.Unstructured{}

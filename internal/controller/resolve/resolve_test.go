@@ -60,6 +60,12 @@ func cluster(ready, message string) *unstructured.Unstructured {
 	}}
 }
 
+func mysqlCluster() *unstructured.Unstructured {
+	c := cluster("True", "")
+	c.Object["spec"] = map[string]any{"engine": "mysql", "version": "9.7"}
+	return c
+}
+
 func words(err error) string {
 	if err == nil {
 		return ""
@@ -96,7 +102,8 @@ func TestSource(t *testing.T) {
 		"NotReady":   {reason: "What it waits for is told.", objects: []client.Object{cluster("False", "Waiting for postgresql"), secretOf("shop", "orders-connection", "uri")}, db: byCluster(""), want: want{Secret: "orders-connection", Version: "17.2", Waiting: "DatabaseCluster orders is not ready: Waiting for postgresql"}},
 		"NoCluster":  {reason: "A cluster that is not there.", db: byCluster(""), want: want{Err: "DatabaseClusterNotFound: connection.databaseClusterRef names DatabaseCluster orders, which does not exist in namespace shop"}},
 		"OtherType":  {reason: "A cluster of another engine.", objects: []client.Object{cluster("True", "")}, db: mySQL, want: want{Err: "InvalidTask: connection.databaseClusterRef names DatabaseCluster orders, whose engine is postgresql, and type is mysql: create this object again with type postgresql"}},
-		"TooEarly":   {reason: "One that has only just been made.", objects: []client.Object{cluster("False", "")}, db: byCluster(""), want: want{Err: "DatabaseClusterNotReady: DatabaseCluster orders has no connection Secret yet"}},
+		"TooEarly":   {reason: "One that has only just been made.", objects: []client.Object{cluster("False", "")}, db: byCluster(""), want: want{Err: "DatabaseClusterNotReady: DatabaseCluster orders has no Secret orders-connection yet"}},
+		"MySQL":      {reason: "A cluster with a user that reads all databases.", objects: []client.Object{mysqlCluster(), secretOf("shop", "orders-dumper", "uri"), secretOf("shop", "orders-connection", "uri")}, db: mySQL, want: want{Secret: "orders-dumper", Version: "9.7"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -106,6 +113,15 @@ func TestSource(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestTarget: what is written to a DatabaseCluster is written as its first user.
+func TestTarget(t *testing.T) {
+	r := resolver(t, mysqlCluster(), secretOf("shop", "orders-dumper", "uri"), secretOf("shop", "orders-connection", "uri"))
+	s, err := r.Target(t.Context(), "shop", backupv1.Database{Type: backupv1.MySQL, Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "orders"}}})
+	if err != nil || s.Secret != "orders-connection" || s.Cluster != "orders" {
+		t.Errorf("Target(...): got Secret %q of %q, %v", s.Secret, s.Cluster, err)
 	}
 }
 

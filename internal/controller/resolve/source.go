@@ -14,6 +14,7 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
@@ -33,11 +34,33 @@ type Source struct {
 	Waiting string
 }
 
-// Source resolves the connection of a database in a namespace.
+// Source resolves the connection of a database in a namespace, to read from it. Of a DatabaseCluster with a
+// user that reads all databases it is that user's.
 func (r *Resolver) Source(ctx context.Context, namespace string, db backupv1.Database) (Source, error) {
-	if ref := db.Connection.DatabaseClusterRef; ref != nil {
-		return r.clusterSource(ctx, namespace, ref.Name, db)
+	ref := db.Connection.DatabaseClusterRef
+	switch {
+	case ref == nil:
+		return r.named(ctx, namespace, db)
+	case db.Type == backupv1.MySQL:
+		return r.cluster(ctx, namespace, ref.Name, backup.DumperSecret(ref.Name), db)
 	}
+	return r.cluster(ctx, namespace, ref.Name, connectionSecret(ref.Name), db)
+}
+
+// Target resolves the connection of a database in a namespace, to write to it. Of a DatabaseCluster it is
+// that of its first user.
+func (r *Resolver) Target(ctx context.Context, namespace string, db backupv1.Database) (Source, error) {
+	if ref := db.Connection.DatabaseClusterRef; ref != nil {
+		return r.cluster(ctx, namespace, ref.Name, connectionSecret(ref.Name), db)
+	}
+	return r.named(ctx, namespace, db)
+}
+
+// connectionSecret returns the name of the Secret of a DatabaseCluster's first user.
+func connectionSecret(cluster string) string { return cluster + "-connection" }
+
+// named resolves the connection in a Secret.
+func (r *Resolver) named(ctx context.Context, namespace string, db backupv1.Database) (Source, error) {
 	ref := db.Connection.SecretRef
 	s, err := r.secret(ctx, namespace, ref.Name, "connection.secretRef")
 	if err != nil {
@@ -84,7 +107,8 @@ func hasConnection(s *corev1.Secret, key string) error {
 	return nil
 }
 
-func (r *Resolver) clusterSource(ctx context.Context, namespace, name string, db backupv1.Database) (Source, error) {
+// cluster resolves the connection to a DatabaseCluster by one of its Secrets.
+func (r *Resolver) cluster(ctx context.Context, namespace, name, secret string, db backupv1.Database) (Source, error) {
 	c, err := r.Cluster(ctx, namespace, name)
 	if err != nil {
 		return Source{}, err
@@ -93,10 +117,10 @@ func (r *Resolver) clusterSource(ctx context.Context, namespace, name string, db
 		return Source{}, problem(backupv1.ReasonInvalidTask, "connection.databaseClusterRef names DatabaseCluster %s, whose engine is %s, and type is %s: create this object again with type %s", name, c.Engine, db.Type, c.Engine)
 	}
 	out := Source{Version: cmp.Or(db.Version, c.Version), Waiting: c.Waiting}
-	s, err := r.secret(ctx, namespace, name+"-connection", "connection.databaseClusterRef")
+	s, err := r.secret(ctx, namespace, secret, "connection.databaseClusterRef")
 	switch {
 	case AsProblem(err) != nil:
-		return Source{}, problem(backupv1.ReasonDatabaseClusterNotReady, "DatabaseCluster %s has no connection Secret yet", name)
+		return Source{}, problem(backupv1.ReasonDatabaseClusterNotReady, "DatabaseCluster %s has no Secret %s yet", name, secret)
 	case err != nil:
 		return Source{}, err
 	}

@@ -73,7 +73,7 @@ func (e *external) resolve(ctx context.Context, s *State) (err error) {
 	if err := e.key(ctx, s); err != nil {
 		return err
 	}
-	if s.Target, err = e.reach.Source(ctx, r.Namespace, p.Target); err != nil {
+	if s.Target, err = e.reach.Target(ctx, r.Namespace, p.Target); err != nil {
 		return err
 	}
 	if s.Target.Waiting != "" {

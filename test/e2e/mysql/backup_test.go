@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
 	"github.com/storeplane/storeplane/test/e2e/manifests"
@@ -26,17 +27,41 @@ func (d *database) apply(ctx context.Context, values map[string]string, names ..
 	return nil
 }
 
-// backsUp: a Backup that names the claim dumps the database while it takes writes, a throw-away MySQL
-// verifies the dump, and a Restore fills the database of another user with all its rows.
+// backupName is the name of the claim's Backup, and dumps that of the volume claim for them.
+const (
+	backupName = claimName + "-backup"
+	dumps      = claimName + "-dumps"
+)
+
+// backsUp: a claim without a place for backups says so. With one its database is dumped while it takes
+// writes, a throw-away MySQL verifies the dump, and a Restore fills the database of another user with all
+// its rows.
 func (d *database) backsUp(ctx context.Context, n notes) error {
-	if err := d.apply(ctx, map[string]string{"NAME": "ledger-dumps"}, "backup/volume.yaml", "mysql/backup.yaml"); err != nil {
+	if err := d.backupsAre(ctx, "NoDestination"); err != nil {
 		return err
 	}
-	var verified string
+	if err := d.apply(ctx, map[string]string{"NAME": dumps}, "backup/volume.yaml"); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := d.change(ctx, harness.Patch{"backup": harness.Patch{"destination": harness.Patch{"type": "volume", "bucket": dumps}}}); err != nil {
+		return err
+	}
+	if err := d.backupsAre(ctx, "Healthy"); err != nil {
+		return err
+	}
+	n.Addf("BackupHealthy after %.0fs", time.Since(start).Seconds())
 	err := d.world.Await(ctx, settled, "the Backup to be verified", func() (bool, string) {
-		u := d.world.Get("Backup", claimName)
-		verified = harness.Field(u, "status", "atProvider", "lastVerified")
-		return verified != "" && harness.ClaimOf(u).Is("Ready"), harness.ClaimOf(u).String()
+		u := d.world.Get("Backup", backupName)
+		return harness.Field(u, "status", "atProvider", "lastVerified") != "" && harness.ClaimOf(u).Is("Ready"), harness.ClaimOf(u).String()
+	})
+	if err != nil {
+		return err
+	}
+	// Only the first backup is asked for, so that users can ask for others.
+	err = d.world.Await(ctx, soon, "the annotation to go", func() (bool, string) {
+		value := d.world.Get("Backup", backupName).GetAnnotations()["backup.example.com/run-now"]
+		return value == "", "it is " + value
 	})
 	if err != nil {
 		return err
@@ -57,6 +82,14 @@ func (d *database) backsUp(ctx context.Context, n notes) error {
 			n.Addf("%d rows restored", rows)
 		}
 		return phase == "Completed" && rows > 0, fmt.Sprintf("it is %s with %d rows: %s", phase, rows, harness.ClaimOf(u))
+	})
+}
+
+// backupsAre waits until condition BackupHealthy has a reason.
+func (d *database) backupsAre(ctx context.Context, reason string) error {
+	return d.world.Await(ctx, settled, "BackupHealthy to have reason "+reason, func() (bool, string) {
+		c := d.status().Condition("BackupHealthy")
+		return c.Reason == reason, c.Reason + ": " + c.Message
 	})
 }
 

@@ -76,7 +76,7 @@ func (d *database) ready(ctx context.Context) error {
 	if err := d.claim(ctx); err != nil {
 		return err
 	}
-	if err := d.change(ctx, harness.Patch{"size": baseSize, "hibernated": nil, "parameters": nil, "users": nil, "databases": nil}); err != nil {
+	if err := d.change(ctx, harness.Patch{"size": baseSize, "hibernated": nil, "parameters": nil, "users": nil, "databases": nil, "backup": nil}); err != nil {
 		return err
 	}
 	return d.whole(ctx, baseSize)

@@ -24,6 +24,7 @@ import (
 // database is what a manager asks of its own server.
 type database interface {
 	Monitoring(ctx context.Context, password string) error
+	Dumper(ctx context.Context, password string) error
 	Users(ctx context.Context, desired []server.Login) ([]instance.Problem, error)
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)
 	Queues(ctx context.Context) (map[string]int64, error)

@@ -70,9 +70,12 @@ func (m *Manager) runPrimary(ctx context.Context) error {
 	return nil
 }
 
-// bring reconciles users, then the databases that they own.
+// bring reconciles users, then the databases that they own and that backups read.
 func (p *primary) bring(ctx context.Context, desired *instance.Desired, passwords map[string][]byte) ([]instance.Problem, error) {
 	if err := p.server.Monitoring(ctx, string(passwords[instance.KeyMonitoring])); err != nil {
+		return nil, err
+	}
+	if err := p.server.Dumper(ctx, string(passwords[instance.KeyBackup])); err != nil {
 		return nil, err
 	}
 	var logins []server.Login

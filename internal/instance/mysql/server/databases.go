@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,7 +13,8 @@ import (
 
 // Databases reconciles the databases. It drops none. The owner of a database is the user with all
 // privileges on it who may grant them on. A database that cannot be set up is a problem and does not
-// stop the rest. The server must be the primary.
+// stop the rest. Every database that is not MySQL's own can be dumped, those too that are not desired any
+// more. The server must be the primary, and have the user of Dumper.
 func (s Server) Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error) {
 	var problems []instance.Problem
 	err := s.with(ctx, changeTimeout, func(ctx context.Context, conn *sql.Conn) error {
@@ -36,26 +38,50 @@ func (s Server) Databases(ctx context.Context, desired []instance.Database, user
 				problems = append(problems, instance.Problem{Subject: instance.SubjectDatabase, Name: d.Name, Message: message})
 			}
 		}
+		existing, err = readDatabases(ctx, conn)
+		if err != nil {
+			return err
+		}
+		for _, statement := range planDumps(existing) {
+			if _, err := conn.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("cannot let backups read a database: %w", err)
+			}
+		}
 		return nil
 	})
 	return problems, err
 }
 
-// readDatabases returns the users that own each database that exists.
-func readDatabases(ctx context.Context, conn *sql.Conn) (map[string][]string, error) {
-	rows, err := conn.QueryContext(ctx, "SELECT schema_name, COALESCE(d.user, '') FROM information_schema.schemata s "+
-		"LEFT JOIN mysql.db d ON d.db = REPLACE(s.schema_name, '_', '\\_') AND d.host = '%' AND d.grant_priv = 'Y'")
+// database is a database that exists.
+type database struct {
+	// owners are the users that own it, and dumped is true if it can be dumped.
+	owners []string
+	dumped bool
+}
+
+// readDatabases returns the databases that exist, by name.
+func readDatabases(ctx context.Context, conn *sql.Conn) (map[string]database, error) {
+	rows, err := conn.QueryContext(ctx, "SELECT schema_name, COALESCE(d.user, ''), COALESCE(d.grant_priv, 'N') = 'Y', COALESCE(d.event_priv, 'N') = 'Y' "+
+		"FROM information_schema.schemata s LEFT JOIN mysql.db d ON d.db = REPLACE(s.schema_name, '_', '\\_') AND d.host = '%'")
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the databases: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
-	existing := map[string][]string{}
+	existing := map[string]database{}
 	for rows.Next() {
-		var name, owner string
-		if err := rows.Scan(&name, &owner); err != nil {
+		var name, user string
+		var grants, event bool
+		if err := rows.Scan(&name, &user, &grants, &event); err != nil {
 			return nil, fmt.Errorf("cannot read the databases: %w", err)
 		}
-		existing[name] = append(existing[name], owner)
+		d := existing[name]
+		switch {
+		case user == instance.MySQLBackupUser:
+			d.dumped = event
+		case grants:
+			d.owners = append(d.owners, user)
+		}
+		existing[name] = d
 	}
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("cannot read the databases: %w", err)
@@ -64,7 +90,7 @@ func readDatabases(ctx context.Context, conn *sql.Conn) (map[string][]string, er
 }
 
 // planDatabase returns the statements for a database, in order, or why it cannot be set up.
-func planDatabase(d instance.Database, existing map[string][]string, users []string) ([]string, string) {
+func planDatabase(d instance.Database, existing map[string]database, users []string) ([]string, string) {
 	switch {
 	case slices.Contains(instance.MySQLDatabases(), strings.ToLower(d.Name)):
 		return nil, "database " + d.Name + " is MySQL's own: choose another name"
@@ -72,21 +98,32 @@ func planDatabase(d instance.Database, existing map[string][]string, users []str
 		return nil, "owner " + d.Owner + " of database " + d.Name + " is not among the users"
 	}
 	var statements []string
-	owners, exists := existing[d.Name]
+	have, exists := existing[d.Name]
 	if !exists {
 		statements = append(statements, "CREATE DATABASE IF NOT EXISTS "+identifier(d.Name))
 	}
 	on := " ON " + identifier(pattern(d.Name)) + ".* "
-	if !slices.Contains(owners, d.Owner) {
+	if !slices.Contains(have.owners, d.Owner) {
 		statements = append(statements, "GRANT ALL"+on+"TO "+literal(d.Owner)+"@'%' WITH GRANT OPTION")
 	}
-	for _, o := range owners {
-		if o != "" && o != d.Owner && slices.Contains(users, o) {
+	for _, o := range have.owners {
+		if o != d.Owner && slices.Contains(users, o) {
 			// By the right to grant an owner is found again if the first statement fails.
 			statements = append(statements, "REVOKE ALL PRIVILEGES"+on+"FROM "+literal(o)+"@'%'", "REVOKE GRANT OPTION"+on+"FROM "+literal(o)+"@'%'")
 		}
 	}
 	return statements, ""
+}
+
+// planDumps returns the statements that let backups read each database that is not MySQL's own, sorted.
+func planDumps(existing map[string]database) []string {
+	var statements []string
+	for _, name := range slices.Sorted(maps.Keys(existing)) {
+		if !existing[name].dumped && !slices.Contains(instance.MySQLDatabases(), strings.ToLower(name)) {
+			statements = append(statements, "GRANT "+dumps+" ON "+identifier(pattern(name))+".* TO "+literal(instance.MySQLBackupUser)+"@"+literal(dumper.host))
+		}
+	}
+	return statements
 }
 
 // pattern returns the pattern of a grant that means one database: _ alone would mean any character

@@ -100,7 +100,7 @@ func planUsers(existing map[string]user, desired []Login) ([]change, []instance.
 // unusable returns why a user cannot be set up, or "".
 func unusable(d Login, has user) string {
 	switch {
-	case d.Name == instance.MySQLSuperuser || d.Name == User || strings.HasPrefix(d.Name, "mysql."):
+	case d.Name == instance.MySQLSuperuser || d.Name == instance.MySQLBackupUser || d.Name == User || strings.HasPrefix(d.Name, "mysql."):
 		return "user " + d.Name + " is the servers' own: choose another name"
 	case has.powerful && !has.marked:
 		return "user " + d.Name + " exists and administers the server, so it stays as it is: choose another name"

@@ -60,15 +60,15 @@ func TestPlanDatabase(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason   string
 		database instance.Database
-		existing map[string][]string
+		existing map[string]database
 		want     []string
 		message  string
 	}{
 		"New":      {reason: "A database gets its owner.", database: instance.Database{Name: "orders", Owner: "app"}, want: []string{"CREATE DATABASE IF NOT EXISTS `orders`", "GRANT ALL ON `orders`.* TO 'app'@'%' WITH GRANT OPTION"}},
-		"Same":     {reason: "Nothing is written for one that is as desired.", database: instance.Database{Name: "orders", Owner: "app"}, existing: map[string][]string{"orders": {"app"}}},
+		"Same":     {reason: "Nothing is written for one that is as desired.", database: instance.Database{Name: "orders", Owner: "app"}, existing: map[string]database{"orders": {owners: []string{"app"}}}},
 		"Wildcard": {reason: "A grant means this database alone.", database: instance.Database{Name: "a_b", Owner: "app"}, want: []string{"CREATE DATABASE IF NOT EXISTS `a_b`", "GRANT ALL ON `a\\_b`.* TO 'app'@'%' WITH GRANT OPTION"}},
-		"Owner":    {reason: "The owner before may no longer grant.", database: instance.Database{Name: "orders", Owner: "reports"}, existing: map[string][]string{"orders": {"app"}}, want: []string{"GRANT ALL ON `orders`.* TO 'reports'@'%' WITH GRANT OPTION", "REVOKE ALL PRIVILEGES ON `orders`.* FROM 'app'@'%'", "REVOKE GRANT OPTION ON `orders`.* FROM 'app'@'%'"}},
-		"Theirs":   {reason: "What a user has granted to others stays.", database: instance.Database{Name: "orders", Owner: "app"}, existing: map[string][]string{"orders": {"app", "dba"}}},
+		"Owner":    {reason: "The owner before may no longer grant.", database: instance.Database{Name: "orders", Owner: "reports"}, existing: map[string]database{"orders": {owners: []string{"app"}}}, want: []string{"GRANT ALL ON `orders`.* TO 'reports'@'%' WITH GRANT OPTION", "REVOKE ALL PRIVILEGES ON `orders`.* FROM 'app'@'%'", "REVOKE GRANT OPTION ON `orders`.* FROM 'app'@'%'"}},
+		"Theirs":   {reason: "What a user has granted to others stays.", database: instance.Database{Name: "orders", Owner: "app"}, existing: map[string]database{"orders": {owners: []string{"app", "dba"}}}},
 		"Own":      {reason: "MySQL's own databases are not the claim's.", database: instance.Database{Name: "mysql", Owner: "app"}, message: "database mysql is MySQL's own: choose another name"},
 		"NoOwner":  {reason: "An owner has to be a user.", database: instance.Database{Name: "orders", Owner: "x"}, message: "owner x of database orders is not among the users"},
 	} {
@@ -81,5 +81,16 @@ func TestPlanDatabase(t *testing.T) {
 				t.Errorf("%s\nplanDatabase(...): got message %q, want %q", c.reason, message, c.message)
 			}
 		})
+	}
+}
+
+func TestPlanDumps(t *testing.T) {
+	got := planDumps(map[string]database{"orders": {}, "a_b": {owners: []string{"app"}}, "done": {dumped: true}, "mysql": {}, "sys": {}})
+	want := []string{
+		"GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON `a\\_b`.* TO 'storeplane_backup'@'%'",
+		"GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON `orders`.* TO 'storeplane_backup'@'%'",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("planDumps(...): -want, +got:\n%s", diff)
 	}
 }

@@ -43,6 +43,9 @@ func TestUsers(t *testing.T) {
 	users := []string{"app", "reports"}
 	apply := func(password string) {
 		t.Helper()
+		if err := own.Dumper(ctx, "dumps"); err != nil {
+			t.Fatal(err)
+		}
 		problems, err := own.Users(ctx, []server.Login{{Name: "app", Password: password}, {Name: "reports", Password: "other"}})
 		if err != nil || len(problems) > 0 {
 			t.Fatalf("Users(...): %v, %v", problems, err)
@@ -128,6 +131,23 @@ func TestUsers(t *testing.T) {
 	}
 	if _, err := db.ExecContext(ctx, "SELECT user FROM mysql.user"); err == nil {
 		t.Error("the exporter reads the users")
+	}
+
+	// The backups' user dumps each database, those too that no claim names, and changes none.
+	db = w.open(pod(0), instance.MySQLBackupUser, "dumps", "")
+	defer func() { _ = db.Close() }()
+	for _, statement := range []string{"CREATE TABLE axb.t (n INT)", "CREATE PROCEDURE axb.p() SELECT 1", "CREATE EVENT axb.e ON SCHEDULE EVERY 1 DAY DO SELECT 1"} {
+		if err := w.execute(pod(0), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for statement, want := range map[string]bool{
+		"SELECT * FROM axb.t": true, "SHOW CREATE PROCEDURE axb.p": true, "SHOW CREATE EVENT axb.e": true,
+		"SELECT user FROM mysql.user": false, "INSERT INTO axb.t VALUES (1)": false, "DROP TABLE axb.t": false, "CALL axb.p()": false,
+	} {
+		if _, err := db.ExecContext(ctx, statement); (err == nil) != want {
+			t.Errorf("the backups' user executes %s: %v", statement, err)
+		}
 	}
 
 	// What users' programs usually need.

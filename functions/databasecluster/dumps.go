@@ -1,0 +1,68 @@
+package databasecluster
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/compose"
+)
+
+// Backups of an engine without an archive are dumps. The provider makes and verifies them, by a Backup with
+// the claim's schedule.
+
+// dumper is the component of the Secret with which backups connect.
+const dumper = backup.Dumper
+
+// firstDump is the value of the annotation that asks for the first backup, so that the database is backed up
+// before its schedule is due.
+const firstDump = "first"
+
+// unplaced refuses backups that have no place, if the claim asks for them. Those that its environment has by
+// default are not made, and a condition reports that: no volume is created for dumps, since it would not
+// outlive the claim.
+func (d *inputs) unplaced(b *backing, spec *appsv1.DatabaseBackup) error {
+	if spec.Destination != nil || spec.Enabled != nil {
+		return compose.Invalidf("backup.destination is needed with engine %s, and its bucket with type volume: name a store or a volume claim, or have the platform team set a store in EnvironmentConfig storeplane", d.server)
+	}
+	b.enabled, b.unplaced = false, true
+	return nil
+}
+
+// addDumps declares the Backup, and before it what the platform's store needs.
+func (d *cluster) addDumps(add func(compose.Component)) {
+	if d.sleepsEmpty() || !d.backup.watched {
+		return
+	}
+	add(compose.Component{Name: backups, After: []string{d.server, instances}, Health: alwaysHealthy, Make: func() compose.Object { return d.backupResource() }})
+}
+
+// dump makes a Backup one of dumps. Those of the platform's store are encrypted, as there is no other
+// border there between namespaces.
+func (d *cluster) dump(b *backupv1.Backup) {
+	p := &b.Spec.ForProvider
+	// The provider takes the version from the DatabaseCluster.
+	p.Source.Version = ""
+	p.Method, p.Schedule = backupv1.Logical, d.backup.schedule
+	if !d.spec.Hibernated && d.live.watcher.Status.AtProvider.LastSuccessfulTime == "" {
+		b.Annotations = maps.Clone(b.Annotations)
+		if b.Annotations == nil {
+			b.Annotations = map[string]string{}
+		}
+		b.Annotations[backupv1.RunNowAnnotation] = firstDump
+	}
+}
+
+// dumperSecret returns the Secret with which backups connect: as a user that reads all databases, and to no
+// particular one, so that all are backed up.
+func (d *cluster) dumperSecret() *corev1.Secret {
+	secret := d.connectionTo(engine.Address{User: d.traits.Dumper}, dumper)
+	for _, key := range []string{appsv1.ConnectionDatabase, appsv1.ConnectionJDBC, appsv1.ConnectionVerified, appsv1.ConnectionReadOnlyHost} {
+		delete(secret.Data, key)
+	}
+	return secret
+}

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/mysql/verifier"
+)
+
+// ownUser is a user of a program beside the server, which connects by a password.
+type ownUser struct {
+	// of is whose user it is, for messages.
+	of, name, host string
+
+	// connections is how many it may have at once.
+	connections int
+
+	// grants are its privileges on all databases, before "TO".
+	grants []string
+}
+
+var (
+	// exporter may read statistics, and no data. It is in the server's pod, and does not see the socket,
+	// over which every client is the superuser.
+	exporter = ownUser{of: "the exporter", name: instance.UserMonitoring, host: "127.0.0.1", connections: 3, grants: []string{
+		"PROCESS, REPLICATION CLIENT ON *.*", "SELECT ON performance_schema.*",
+	}}
+
+	// dumper dumps databases. What it may read of each is granted with the database (dumps); for the text of
+	// a routine there is no privilege on a database
+	// (https://dev.mysql.com/doc/refman/9.7/en/privileges-provided.html#priv_show-routine).
+	dumper = ownUser{of: "the backups", name: instance.MySQLBackupUser, host: "%", connections: 10, grants: []string{"SHOW_ROUTINE ON *.*"}}
+)
+
+// dumps are the privileges on a database with which dumper dumps it.
+const dumps = "SELECT, SHOW VIEW, TRIGGER, EVENT"
+
+// Monitoring brings about the user of the metrics exporter with its password. The server must be the
+// primary.
+func (s Server) Monitoring(ctx context.Context, password string) error {
+	return s.own(ctx, exporter, password)
+}
+
+// Dumper brings about the user that dumps databases with its password. The server must be the primary.
+func (s Server) Dumper(ctx context.Context, password string) error {
+	return s.own(ctx, dumper, password)
+}
+
+func (s Server) own(ctx context.Context, u ownUser, password string) error {
+	if password == "" {
+		return errors.New("the credentials have no password for the user of " + u.of)
+	}
+	return s.with(ctx, changeTimeout, func(ctx context.Context, conn *sql.Conn) error {
+		var has []byte
+		err := conn.QueryRowContext(ctx, "SELECT authentication_string FROM mysql.user WHERE user = ? AND host = ?", u.name, u.host).Scan(&has)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("cannot find the user of %s: %w", u.of, err)
+		}
+		if err == nil && verifier.Matches(has, password) {
+			return nil
+		}
+		user := literal(u.name) + "@" + literal(u.host)
+		statements := []string{"CREATE USER IF NOT EXISTS " + user + " ACCOUNT LOCK"}
+		for _, g := range u.grants {
+			statements = append(statements, "GRANT "+g+" TO "+user)
+		}
+		// The password comes last: by it a user is known to have all else.
+		statements = append(statements, fmt.Sprintf("ALTER USER %s IDENTIFIED WITH %s AS 0x%s WITH MAX_USER_CONNECTIONS %d ACCOUNT UNLOCK",
+			user, plugin, hex.EncodeToString(verifier.New(password)), u.connections))
+		for _, statement := range statements {
+			if _, err := conn.ExecContext(ctx, statement); err != nil {
+				// The statement contains a verifier, so it is not part of the message.
+				return fmt.Errorf("cannot set up the user of %s: %w", u.of, err)
+			}
+		}
+		return nil
+	})
+}
