@@ -531,8 +531,9 @@ func (d *cluster) backupResource() *backupv1.Backup {
 	b := &backupv1.Backup{}
 	b.APIVersion, b.Kind = backupv1.GroupVersion.String(), backupv1.BackupKind
 	b.ObjectMeta = d.Named(d.backupName(), backups, d.server)
+	build.SetExternalName(b)
 	if d.backup.escrowed {
-		b.Annotations = map[string]string{backup.EscrowAnnotation: "true"}
+		b.Annotations[backup.EscrowAnnotation] = "true"
 	}
 	p := &b.Spec.ForProvider
 	p.Source = backupv1.Database{

@@ -1,8 +1,6 @@
 package databasecluster
 
 import (
-	"maps"
-
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -49,10 +47,6 @@ func (d *cluster) dump(b *backupv1.Backup) {
 	p.Source.Version = ""
 	p.Method, p.Schedule = backupv1.Logical, d.backup.schedule
 	if !d.spec.Hibernated && d.live.watcher.Status.AtProvider.LastSuccessfulTime == "" {
-		b.Annotations = maps.Clone(b.Annotations)
-		if b.Annotations == nil {
-			b.Annotations = map[string]string{}
-		}
 		b.Annotations[backupv1.RunNowAnnotation] = firstDump
 	}
 }

@@ -190,7 +190,9 @@ func (s *shop) plan() *compose.Plan {
 		needs = append(needs, cacheServer)
 	}
 	if s.config != nil {
-		add(compose.Component{Name: build.ConfigComponent, Part: build.ConfigPart, Object: s.appConfig(), After: needs})
+		// It waits for nothing: each change of what a claim is composed of takes events, of which
+		// Crossplane allows a claim a limited number.
+		add(compose.Component{Name: build.ConfigComponent, Part: build.ConfigPart, Object: s.appConfig()})
 	}
 	b := s.bundles
 	add(compose.Component{

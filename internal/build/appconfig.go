@@ -90,6 +90,7 @@ func (c *Config) AppConfig(app string, env appsv1.Environment, deployments ...st
 	a := &configv1.AppConfig{}
 	a.APIVersion, a.Kind = configv1.GroupVersion.String(), configv1.AppConfigKind
 	a.ObjectMeta = c.scope.Meta(ConfigPart, app)
+	SetExternalName(a)
 	a.Spec.ForProvider = configv1.AppConfigParameters{
 		Application: c.scope.Claim,
 		Environment: configEnvironments[env],

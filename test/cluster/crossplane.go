@@ -36,6 +36,8 @@ func crossplaneValues(tag string) []string {
 		"resourcesCrossplane.limits.memory=2Gi",
 		"resourcesRBACManager.limits.cpu=1",
 		"packageCache.sizeLimit=500Mi",
+		// As docs/operations.md recommends.
+		"args={--circuit-breaker-burst=300}",
 	}
 }
 

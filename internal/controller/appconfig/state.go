@@ -51,7 +51,8 @@ func (k Key) String() string { return string(k.Kind) + " " + k.Name }
 type Target struct {
 	Key
 
-	// Missing is true if it does not exist or is being deleted.
+	// Missing is true if it does not exist or is being deleted. A Deployment that a claim creates
+	// paused, since its pods have to wait, does not exist for its AppConfig until then.
 	Missing bool
 
 	// Closed is "" if it allows the AppConfig to change it, and otherwise the value that its

@@ -35,8 +35,12 @@ type workload struct {
 	// slim is the object without those fields that its health does not depend on.
 	slim any
 
-	paused   bool
-	pods     int32
+	paused bool
+	pods   int32
+
+	// held is true for a Deployment that is paused and has no pods.
+	held bool
+
 	observed bool
 
 	// replaces is true if the StatefulSet's controller replaces pods by itself, and partition is
@@ -151,6 +155,7 @@ func read(k Key, o client.Object) *workload {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
 		w.template, w.selector, w.paused = &o.Spec.Template, o.Spec.Selector, o.Spec.Paused
+		w.held = o.Spec.Paused && o.Status.Replicas == 0
 		w.observed = o.Status.ObservedGeneration >= o.Generation
 		w.replicas(o.Spec.Replicas)
 		slim := &appsv1.Deployment{TypeMeta: kind, ObjectMeta: meta, Spec: o.Spec, Status: o.Status}
@@ -199,7 +204,7 @@ func (w *workload) health() health.Status {
 
 // target returns the workload as a decision needs it.
 func (w *workload) target(a *configv1.AppConfig) Target {
-	t := Target{Key: w.Key, Missing: w.object == nil}
+	t := Target{Key: w.Key, Missing: w.object == nil || w.held && appconfig.ByOwner(&a.Spec.ForProvider)}
 	if t.Missing {
 		return t
 	}

@@ -20,9 +20,9 @@ func productionShop() types.Feature {
 	ns := production.namespace
 	f := features.New("a production shop").
 		Assess("a production shop with two database servers becomes Ready", assess(productionComesUp, ns))
+	f = f.Assess("no circuit breaker of a production shop opens until it is Ready", assess(noBreaker(production, productionTokens), ns))
 	if tests.Full() {
-		f = f.Assess("no circuit breaker of a production shop opens until it is Ready", assess(noBreaker(production), ns)).
-			Assess("a production shop at rest is applied at most 8 times a minute, beside a development shop with its 5", assess(rests(production, productionApplies+developmentApplies), ns))
+		f = f.Assess("a production shop at rest is applied at most 8 times a minute, beside a development shop with its 5", assess(rests(production, productionApplies+developmentApplies), ns))
 	}
 	return f.Assess("production pods are restricted, doubled and guarded by disruption budgets", assess(productionIsSafe, ns)).
 		Assess("deleting a production shop leaves its volumes and nothing else", assess(productionLeavesVolumes, ns)).

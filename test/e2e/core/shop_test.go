@@ -47,6 +47,9 @@ type shop struct {
 
 	world  *harness.World
 	client *harness.Client
+
+	// tokens are those that EcommercePlatforms had taken before it was claimed.
+	tokens float64
 }
 
 // claim creates the namespace, starts a watch of it, and applies the claim.
@@ -56,6 +59,9 @@ func (s *shop) claim(ctx context.Context) error {
 	}
 	var err error
 	if s.world, err = cluster.Watch(ctx, s.namespace); err != nil {
+		return err
+	}
+	if s.tokens, err = tokens(ctx); err != nil {
 		return err
 	}
 	return s.file(ctx)

@@ -9,8 +9,27 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/e2e-framework/klient/wait"
+
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
+
+// leftAlone waits until Crossplane has left the claim alone for a while: an edit during a pass may be
+// reported as Ready for a moment (docs/upstream.md).
+func leftAlone(ctx context.Context, s *shop) error {
+	const still = 3 * time.Second
+	last, since := 0, time.Now()
+	err := wait.For(func(context.Context) (bool, error) {
+		if now := len(s.world.History("EcommercePlatform", claimName)); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) >= still, nil
+	}, wait.WithContext(ctx), wait.WithTimeout(soon), wait.WithInterval(100*time.Millisecond))
+	if err != nil {
+		return fmt.Errorf("Crossplane does not leave the claim alone: %w", err)
+	}
+	return nil
+}
 
 // waitsForEdit checks that `kubectl wait` right after an edit returns once the edit is applied, and
 // not at once because the claim was Ready before it.
@@ -20,6 +39,9 @@ func waitsForEdit(ctx context.Context, n notes) error {
 	}
 	var errs []error
 	for _, replicas := range []string{"3", "1"} {
+		if err := leftAlone(ctx, dev); err != nil {
+			return err
+		}
 		start := time.Now()
 		patch := fmt.Sprintf(`{"spec":{"backend":{"replicas":%s}}}`, replicas)
 		if _, err := harness.Kubectl(ctx, "patch", "ecp", claimName, "--namespace", dev.namespace, "--type=merge", "--patch", patch); err != nil {
