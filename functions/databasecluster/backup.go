@@ -137,6 +137,9 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 	if from == nil && d.settings.Backup != nil {
 		from, where = d.settings.Backup.Destination(), "EnvironmentConfig storeplane: data.backup"
 	}
+	if err := checkDumps(spec, d.server); err != nil && !d.traits.Archives {
+		return err
+	}
 	if !d.traits.Archives && (from == nil || from.Type == string(backupv1.Volume) && from.Bucket == "") {
 		return d.unplaced(b, spec)
 	}

@@ -152,7 +152,7 @@ func (d *cluster) backups() verdict {
 	if d.backup.fallback {
 		return verdict{True: true, reason: appsv1.ReasonStoredInCluster, message: "Backups are on a volume in this cluster and share its fate: set backup.destination, or the installation's"}
 	}
-	if d.backup.plain {
+	if d.backup.plain || d.backup.escrowed && !d.traits.Archives && w.isPlain() {
 		return verdict{True: true, reason: appsv1.ReasonNotEncrypted, message: "Backups are not encrypted, since their repository has no key: to encrypt them, name another backup.destination, with backup.encryption"}
 	}
 	return verdict{True: true, reason: appsv1.ReasonHealthy}

@@ -7,6 +7,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 )
 
@@ -16,15 +17,11 @@ import (
 // dumper is the component of the Secret with which backups connect.
 const dumper = backup.Dumper
 
-// firstDump is the value of the annotation that asks for the first backup, so that the database is backed up
-// before its schedule is due.
-const firstDump = "first"
-
 // unplaced refuses backups that have no place, if the claim asks for them. Those that its environment has by
 // default are not made, and a condition reports that: no volume is created for dumps, since it would not
 // outlive the claim.
 func (d *inputs) unplaced(b *backing, spec *appsv1.DatabaseBackup) error {
-	if spec.Destination != nil || spec.Enabled != nil {
+	if spec.Enabled != nil {
 		return compose.Invalidf("backup.destination is needed with engine %s, and its bucket with type volume: name a store or a volume claim, or have the platform team set a store in EnvironmentConfig storeplane", d.server)
 	}
 	b.enabled, b.unplaced = false, true
@@ -33,7 +30,7 @@ func (d *inputs) unplaced(b *backing, spec *appsv1.DatabaseBackup) error {
 
 // addDumps declares the Backup, and before it what the platform's store needs.
 func (d *cluster) addDumps(add func(compose.Component)) {
-	if d.sleepsEmpty() || !d.backup.watched {
+	if !d.backup.watched || !d.dumpable() && !d.live.watcher.exists {
 		return
 	}
 	add(compose.Component{Name: backups, After: []string{d.server, instances}, Health: alwaysHealthy, Make: func() compose.Object { return d.backupResource() }})
@@ -46,9 +43,26 @@ func (d *cluster) dump(b *backupv1.Backup) {
 	// The provider takes the version from the DatabaseCluster.
 	p.Source.Version = ""
 	p.Method, p.Schedule = backupv1.Logical, d.backup.schedule
-	if !d.spec.Hibernated && d.live.watcher.Status.AtProvider.LastSuccessfulTime == "" {
-		b.Annotations[backupv1.RunNowAnnotation] = firstDump
+	if !d.spec.Hibernated && d.live.watcher.isEmpty() {
+		// The database is backed up before its schedule is due, at each new place. Where there are
+		// backups already, they may be those of a database that was lost.
+		o := d.backup.destination
+		b.Annotations[backupv1.RunNowAnnotation] = "first-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint)[:8]
 	}
+}
+
+// dumpable reports whether the user of backups exists, and reads all databases.
+func (d *inputs) dumpable() bool { return d.live.cluster.Dumps }
+
+// checkDumps refuses fields that mean nothing for dumps.
+func checkDumps(spec *appsv1.DatabaseBackup, engine string) error {
+	switch {
+	case spec.IncrementalSchedule != "":
+		return compose.Invalidf("backup.incrementalSchedule is not available with engine %s: each backup is a whole dump: leave it out", engine)
+	case spec.StorageSize != "":
+		return compose.Invalidf("backup.storageSize is not available with engine %s: name a volume claim in backup.destination.bucket", engine)
+	}
+	return nil
 }
 
 // dumperSecret returns the Secret with which backups connect: as a user that reads all databases, and to no

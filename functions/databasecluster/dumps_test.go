@@ -10,6 +10,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 const dumped = `{engine: mysql, version: '9.7', size: 1, users: [{name: reports}], databases: [{name: reports, owner: reports}],
@@ -38,9 +39,21 @@ func TestDumps(t *testing.T) {
 	if diff := cmp.Diff(want, b.Spec.ForProvider); diff != "" || b.Name != "orders-backup" {
 		t.Errorf("Backup %s: -want, +got:\n%s", b.Name, diff)
 	}
-	if diff := cmp.Diff(map[string]string{backupv1.RunNowAnnotation: "first"}, ownAnnotations(b.Annotations)); diff != "" {
-		t.Errorf("before the first backup: -want, +got:\n%s", diff)
+	runs := func(when string, want map[string]string) {
+		t.Helper()
+		c.Reconcile()
+		c.Reconcile()
+		b := functionstest.As[backupv1.Backup](t, c.Observed["backup"])
+		if diff := cmp.Diff(want, ownAnnotations(b.Annotations)); diff != "" {
+			t.Errorf("%s: -want, +got:\n%s", when, diff)
+		}
 	}
+	first := map[string]string{backupv1.RunNowAnnotation: "first-e292a70d"}
+	runs("before the store was listed", map[string]string{})
+	c.SetStatus("backup", `{atProvider: {catalogTime: "2026-01-01T00:00:00Z", count: 2, lastSuccessfulTime: "2025-01-01T00:00:00Z"}}`)
+	runs("where a lost database of the name has backups", map[string]string{})
+	c.SetStatus("backup", `{atProvider: {catalogTime: "2026-01-01T00:00:00Z"}}`)
+	runs("in an empty store", first)
 	for _, n := range []string{"backup-full", "backup-tls", "repository", "backup-networkpolicy"} {
 		if c.Observed[n] != nil {
 			t.Errorf("there is %s, which only physical backups need", n)
@@ -66,11 +79,7 @@ func TestDumps(t *testing.T) {
 	if got := c.ConditionLine("ArchivingHealthy"); got != "True Disabled Engine mysql has no archive: its backups can be restored, and no time between them" {
 		t.Errorf("ArchivingHealthy is %s", got)
 	}
-	c.Reconcile()
-	b = functionstest.As[backupv1.Backup](t, c.Observed["backup"])
-	if diff := cmp.Diff(map[string]string{}, ownAnnotations(b.Annotations)); diff != "" {
-		t.Errorf("after the first backup: -want, +got:\n%s", diff)
-	}
+	runs("after the first backup", map[string]string{})
 	c.SetStatus("backup", `{conditions: [{type: Ready, status: "False", reason: Failed, message: It failed}], atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreDenied, message: "cannot make a backup: 403"}}}`)
 	c.Reconcile()
 	if got := c.ConditionLine("BackupHealthy"); got != "False BackupFailed cannot make a backup: 403" {
@@ -78,8 +87,10 @@ func TestDumps(t *testing.T) {
 	}
 	c.Edit(true, "hibernated")
 	c.Reconcile()
-	if b = functionstest.As[backupv1.Backup](t, c.Observed["backup"]); !b.Spec.ForProvider.Suspend || b.Annotations[backupv1.RunNowAnnotation] != "" {
-		t.Errorf("a sleeping database is backed up: suspend %t, %v", b.Spec.ForProvider.Suspend, b.Annotations)
+	c.SetStatus("backup", `{atProvider: {catalogTime: "2026-01-01T00:00:00Z"}}`)
+	runs("while the database sleeps", map[string]string{})
+	if b = functionstest.As[backupv1.Backup](t, c.Observed["backup"]); !b.Spec.ForProvider.Suspend {
+		t.Error("a sleeping database is backed up")
 	}
 }
 
@@ -112,7 +123,8 @@ func TestDumpsPlace(t *testing.T) {
 		"Off":         {reason: "A claim may do without.", environment: prod, backup: "{enabled: false}", want: "True Disabled No backups are asked for"},
 		"Nowhere":     {reason: "Nor is there any where there is no place.", environment: prod, want: "False NoDestination There are no backups, since there is no place for them: set backup.destination or the installation's, or backup.enabled to false"},
 		"Asked":       {reason: "To ask for one without a place is a mistake.", backup: "{enabled: true}", want: unplaced},
-		"NoVolume":    {reason: "No volume is created.", environment: prod, backup: "{destination: {type: volume}}", want: unplaced},
+		"NoVolume":    {reason: "No volume is created.", environment: prod, backup: "{destination: {type: volume}}", want: "False NoDestination There are no backups, since there is no place for them: set backup.destination or the installation's, or backup.enabled to false"},
+		"AskedVolume": {reason: "Nor for a claim that asks for backups.", backup: "{enabled: true, destination: {type: volume}}", want: unplaced},
 		"Volume":      {reason: "One that exists is a place.", backup: "{enabled: true, destination: {type: volume, bucket: disk}}", bucket: "disk", want: "False Pending No backup has been made yet"},
 		"Platforms":   {reason: "The platform's store is one too, and encrypted.", environment: prod, settings: s3, bucket: "b", escrowed: true, want: "False Pending No backup has been made yet"},
 		"Own":         {reason: "Another store is the claim's business.", environment: prod, settings: s3, backup: "{destination: {type: s3, bucket: mine}}", bucket: "mine", want: "False Pending No backup has been made yet"},
@@ -171,6 +183,61 @@ func TestWorkersReach(t *testing.T) {
 		want := map[string]bool{backupv1.BackupLabel + " Exists": true, backupv1.RestoreLabel + " Exists": true}
 		if diff := cmp.Diff(want, admitted); diff != "" {
 			t.Errorf("%s: -want, +got:\n%s", engine, diff)
+		}
+	}
+}
+
+// TestDumpsOfOldServers: nothing connects as a user that servers of an older release do not have, and what is
+// there already stays.
+func TestDumpsOfOldServers(t *testing.T) {
+	c := simulate(t, dumped)
+	c.Serve("backup")
+	storeSecrets(t, c)
+	for range 4 {
+		c.Reconcile()
+		if functionstest.Get(c.Observed["instances"], "data", instance.ClusterKey) != nil {
+			c.ReportCluster(func(r *instance.Cluster) { r.Dumps = false })
+		}
+	}
+	if c.Observed["backup"] != nil || c.Observed["dumper"] != nil {
+		t.Error("backups connect as a user that no server has reported")
+	}
+	c.Settle()
+	c.ReportCluster(func(r *instance.Cluster) { r.Dumps = false })
+	c.Run()
+	if c.Observed["backup"] == nil || c.Observed["dumper"] == nil {
+		t.Error("there are no backups any more")
+	}
+}
+
+// TestDumpsRefused: fields that mean nothing for dumps are refused where there are dumps.
+func TestDumpsRefused(t *testing.T) {
+	for field, want := range map[string]string{
+		"incrementalSchedule: '@hourly'": "backup.incrementalSchedule is not available with engine mysql: each backup is a whole dump: leave it out",
+		"storageSize: 5Gi":               "backup.storageSize is not available with engine mysql: name a volume claim in backup.destination.bucket",
+	} {
+		for enabled, want := range map[string]string{"true": want, "false": ""} {
+			claim := functionstest.DatabaseCluster("{engine: mysql, version: '9.7', size: 1, backup: {enabled: " + enabled + ", " + field + "}}")
+			if got := functionstest.Refused(t, claim); got != want {
+				t.Errorf("%s with enabled %s: want %q, got %q", field, enabled, want, got)
+			}
+		}
+	}
+}
+
+// TestPlainDumps: a condition reports that backups in the platform's store began without a key.
+func TestPlainDumps(t *testing.T) {
+	c := inShared(t, "{engine: mysql, version: '9.7', size: 1, backup: {enabled: true}}", "Generated")
+	c.Settle()
+	const status = `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "True", reason: Verified}, {type: Escrowed, status: "True", reason: Kept, message: "MESSAGE"}], atProvider: {lastSuccessfulTime: "2026-01-01T00:00:00Z"}}`
+	for message, want := range map[string]string{
+		"":                      "True Healthy",
+		"The backups are plain": "True NotEncrypted Backups are not encrypted, since their repository has no key: to encrypt them, name another backup.destination, with backup.encryption",
+	} {
+		c.SetStatus("backup", strings.Replace(status, "MESSAGE", message, 1))
+		c.Reconcile()
+		if got := c.ConditionLine("BackupHealthy"); got != want {
+			t.Errorf("Escrowed says %q: want %q, got %q", message, want, got)
 		}
 	}
 }

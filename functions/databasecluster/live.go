@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
@@ -31,8 +32,9 @@ type live struct {
 	// serves the volume to restore from.
 	repository, source statefulSet
 
-	// watcher is the status of the Backup.
+	// watcher is the status of the Backup. dumper is true if there is a Secret by which it connects.
 	watcher backupStatus
+	dumper  bool
 
 	// desired is the last desired state of the instance managers. cluster and members are what
 	// they report, members by pod.
@@ -81,12 +83,30 @@ type backupStatus struct {
 		} `json:"conditions"`
 		AtProvider struct {
 			LastSuccessfulTime string `json:"lastSuccessfulTime"`
+			CatalogTime        string `json:"catalogTime"`
+			Count              int32  `json:"count"`
 			LastFailure        *struct {
 				Reason  string `json:"reason"`
 				Message string `json:"message"`
 			} `json:"lastFailure"`
 		} `json:"atProvider"`
 	} `json:"status"`
+}
+
+// isEmpty reports whether the store is known to have no backup.
+func (b *backupStatus) isEmpty() bool {
+	p := &b.Status.AtProvider
+	return p.CatalogTime != "" && p.Count == 0 && p.LastSuccessfulTime == ""
+}
+
+// isPlain reports whether backups that should have a generated key began without one.
+func (b *backupStatus) isPlain() bool {
+	for _, c := range b.Status.Conditions {
+		if c.Type == backupv1.TypeEscrowed {
+			return c.Status == "True" && c.Message != ""
+		}
+	}
+	return false
 }
 
 // condition returns whether the condition of a type is True, whether it is False, and its message.
@@ -121,6 +141,7 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 		}
 		l.jobs[name] = job.Status
 	}
+	l.dumper = c.Observed(dumper) != nil
 	l.credentials = metadata(c.Observed(credentials), "resourceVersion")
 	// What cannot be read counts as not written yet: it is written again.
 	_ = json.Unmarshal([]byte(datum(c.Observed(config), instance.DesiredKey)), &l.desired)

@@ -17,7 +17,6 @@ func TestRefuses(t *testing.T) {
 	}{
 		"MySQLVersion":     {reason: "Versions are those of the engine.", spec: "{frontend: {image: f}, backend: {image: b}, database: {type: mysql, version: '17'}}", want: `database.version "17" is not like 9.7 or 9.7.4`},
 		"MySQLSize":        {reason: "A group has an odd size.", spec: "{frontend: {image: f}, backend: {image: b}, database: {type: mysql, size: 2}}", want: "database.size must be odd with engine mysql, is 2: a group of 2 survives the loss of no more servers than one of 1, since a majority has to be left"},
-		"MySQLBackup":      {reason: "What an engine does not have is refused.", spec: "{frontend: {image: f}, backend: {image: b}, database: {type: mysql, backup: {incrementalSchedule: '@hourly'}}}", want: "database.backup.incrementalSchedule is not available with engine mysql: each backup is a whole dump: leave it out"},
 		"NoFrontend":       {reason: "A shop has a frontend.", spec: "{backend: {image: b}}", want: "frontend.image is missing"},
 		"NoBackend":        {reason: "And a backend.", spec: "{frontend: {image: f}}", want: "backend.image is missing"},
 		"Replicas0":        {reason: "No pods is no frontend.", spec: "{environment: development, frontend: {image: f, replicas: 0}, backend: {image: b}}", want: "frontend.replicas must be 1 to 100 in development, is 0"},

@@ -42,8 +42,8 @@ type Manifest struct {
 	// Server is the version that the server reports.
 	Server string `json:"server"`
 
-	// System is the system identifier of a PostgreSQL server, which distinguishes databases that had
-	// the same name, and otherwise "".
+	// System is the system identifier of a PostgreSQL server, or that of a DatabaseCluster of engine
+	// mysql, which distinguishes databases that had the same name, and otherwise "".
 	System string `json:"system,omitempty"`
 
 	Started  time.Time `json:"started"`

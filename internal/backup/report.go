@@ -100,8 +100,8 @@ type Catalog struct {
 	// Verified is the newest of the backups that were verified, or nil.
 	Verified *Entry `json:"verified,omitempty"`
 
-	// System is the system identifier of the PostgreSQL server that the backups are of, or "", and
-	// Others are the servers whose backups are in the same place.
+	// System is the system identifier of the database that the backups are of, or "", and
+	// Others are the databases whose backups are in the same place.
 	System string   `json:"system,omitempty"`
 	Others []System `json:"others,omitempty"`
 }

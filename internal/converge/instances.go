@@ -31,7 +31,7 @@ func RunInstances(composed []*unstructured.Unstructured) {
 			continue
 		}
 		version := set.GetLabels()[label.Version]
-		for key, report := range reports(set.GetName(), version, desired, replicas(set)) {
+		for key, report := range reports(set, version, desired, replicas(set)) {
 			if c, ok := report.(*instance.Cluster); ok {
 				keepIdentity(c, status, min(replicas(set), int64(desired.Size)))
 				c.Applied = instance.Digest(text)
@@ -79,9 +79,13 @@ func keepIdentity(c *instance.Cluster, status *unstructured.Unstructured, size i
 }
 
 // reports returns what the instance managers of a healthy cluster report, by key.
-func reports(set, version string, desired instance.Desired, size int64) map[string]any {
+func reports(of *unstructured.Unstructured, version string, desired instance.Desired, size int64) map[string]any {
+	set := of.GetName()
 	out := map[string]any{}
-	cluster := &instance.Cluster{Primary: instance.Pod(set, 0), Timeline: 1, System: "7000000000000000001", Stanza: "7000000000000000001"}
+	cluster := &instance.Cluster{Primary: instance.Pod(set, 0), Dumps: true}
+	if _, postgres, _ := unstructured.NestedString(of.Object, "spec", "template", "metadata", "labels", instance.ScopeLabel); postgres {
+		cluster.Timeline, cluster.System, cluster.Stanza, cluster.Dumps = 1, "7000000000000000001", "7000000000000000001", false
+	}
 	if desired.Backup != nil {
 		cluster.Archive = &instance.Archive{Recoverable: new(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC))}
 	}

@@ -36,6 +36,10 @@ const MySQLReplicationUser = "storeplane_replication"
 // nothing else.
 const MySQLBackupUser = "storeplane_backup"
 
+// MySQLSystemAttribute is the attribute of MySQLBackupUser with the identifier of the data: it distinguishes
+// backups from those of an earlier cluster of the same name.
+const MySQLSystemAttribute = "storeplaneSystem"
+
 // KeyMonitoring and KeyBackup are the keys of the passwords of the exporter's user and of MySQLBackupUser in
 // the Secret credentials.
 const (

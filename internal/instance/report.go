@@ -60,6 +60,10 @@ type Cluster struct {
 	// system identifier.
 	Stanza string `json:"stanza,omitempty"`
 
+	// Dumps is true once the user of backups exists and may read all databases, for engines whose
+	// backups are dumps.
+	Dumps bool `json:"dumps,omitempty"`
+
 	// Archive is the state of archiving, or nil without an archive.
 	Archive *Archive `json:"archive,omitempty"`
 

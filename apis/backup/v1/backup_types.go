@@ -323,12 +323,13 @@ type BackupObservation struct {
 	NotAuthentic []string `json:"notAuthentic,omitempty"`
 
 	// SystemIdentifier of the PostgreSQL cluster whose backups these are, with its
-	// suffix if physical ones were restored: all that is reported here is about them
-	// alone. It is empty for other engines.
+	// suffix if physical ones were restored, or the identifier of the data of a
+	// DatabaseCluster of engine mysql: all that is reported here is about them
+	// alone. It is empty for others.
 	// +optional
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`
 
-	// OtherSystems are PostgreSQL clusters that had the same name and whose
+	// OtherSystems are database clusters that had the same name and whose
 	// backups lie in the same place, at most five. Physical ones are restored by
 	// restoreFrom.systemIdentifier of a DatabaseCluster, logical ones by source.id or
 	// source.time of a Restore. They do not expire.
@@ -387,7 +388,7 @@ type BackupObservation struct {
 
 // BackupSystem is a PostgreSQL cluster with backups in the store.
 type BackupSystem struct {
-	// SystemIdentifier of the PostgreSQL cluster.
+	// SystemIdentifier of the database cluster.
 	SystemIdentifier string `json:"systemIdentifier"`
 
 	// Count of its good backups.

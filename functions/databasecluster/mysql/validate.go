@@ -35,10 +35,6 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 		return compose.Invalidf("synchronousMode strict is not available with engine mysql: a group continues as long as a majority of its servers is left: use quorum")
 	case s.RestoreFrom != nil:
 		return compose.Invalidf("restoreFrom is not available with engine mysql yet: claim an empty database, and restore a dump into it with a Restore")
-	case s.Backup != nil && s.Backup.IncrementalSchedule != "":
-		return compose.Invalidf("backup.incrementalSchedule is not available with engine mysql: each backup is a whole dump: leave it out")
-	case s.Backup != nil && s.Backup.StorageSize != "":
-		return compose.Invalidf("backup.storageSize is not available with engine mysql: name a volume claim in backup.destination.bucket")
 	}
 	if err := validateMemory(s.Resources); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/mysqltest"
 )
 
@@ -46,6 +47,7 @@ func startMySQL(t *testing.T) (*source, func(string)) {
 	for _, database := range []string{"shop", "copy_" + ownerUser, "copy_" + dumperUser} {
 		statements = append(statements, "CREATE DATABASE "+database, "GRANT ALL ON "+database+".* TO "+ownerUser+"@'%' WITH GRANT OPTION")
 	}
+	statements = append(statements, "ALTER USER "+dumperUser+`@'%' ATTRIBUTE '{"`+instance.MySQLSystemAttribute+`": "one"}'`)
 	statements = append(statements, "GRANT SHOW_ROUTINE ON *.* TO "+dumperUser+"@'%'", "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON shop.* TO "+dumperUser+"@'%'")
 	must(t, os.WriteFile(init, []byte(strings.Join(statements, ";\n")+";\n"), 0o600))
 	must(t, engine.Tool{Name: path, Args: append(common, "--initialize-insecure", "--init-file="+init), Dir: d.Dir, Stdout: discard}.Run(t.Context()))
@@ -79,7 +81,11 @@ func TestMySQL(t *testing.T) {
 			as(user)
 			f := newFixture(t, s, "shop", destinations[backupv1.Volume](t))
 			f.succeed(backup.Check)
-			f.succeed(backup.Backup)
+			// Servers of a DatabaseCluster record with the user of its backups what identifies the data.
+			want := map[string]string{dumperUser: "one"}[user]
+			if c := f.succeed(backup.Backup).Catalog; c == nil || c.System != want {
+				t.Errorf("want a backup of system %q, got %+v", want, c)
+			}
 			as(ownerUser)
 			f.from(s, "copy_"+user)
 			f.succeed(backup.Restore)

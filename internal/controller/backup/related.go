@@ -82,6 +82,9 @@ func secretsOf(b *backupv1.Backup) []string {
 		out = append(out, c.SecretRef.Name)
 	} else if c.DatabaseClusterRef != nil {
 		out = append(out, c.DatabaseClusterRef.Name+"-connection")
+		if p.Source.Type == backupv1.MySQL {
+			out = append(out, backup.DumperSecret(c.DatabaseClusterRef.Name))
+		}
 	}
 	if p.Destination.SecretRef != nil {
 		out = append(out, p.Destination.SecretRef.Name)

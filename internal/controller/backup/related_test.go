@@ -56,6 +56,9 @@ func TestRelated(t *testing.T) {
 		}),
 		backupOf("shop", "orders", nil, byCluster),
 		backupOf("team", "orders", to("ClusterProviderConfig", "each"), byCluster),
+		backupOf("shop", "ledger", to("ProviderConfig", "another"), backupv1.BackupParameters{
+			Source: backupv1.Database{Type: backupv1.MySQL, Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "ledger"}}},
+		}),
 		backupOf("shop", "each", to("ClusterProviderConfig", "each"), byCluster),
 	).Build()}
 
@@ -69,6 +72,7 @@ func TestRelated(t *testing.T) {
 		"Store":        {reason: "The Secret of the store.", object: secret("shop", "store"), want: []string{"shop/direct"}},
 		"Encryption":   {reason: "That of the key.", object: secret("shop", "age"), want: []string{"shop/direct"}},
 		"Connection":   {reason: "That of a DatabaseCluster.", object: secret("shop", "orders-connection"), want: []string{"shop/each", "shop/orders"}},
+		"Dumper":       {reason: "That of its backups, with engine mysql.", object: secret("shop", "ledger-dumper"), want: []string{"shop/ledger"}},
 		"Copy":         {reason: "A copy that was edited is put right.", object: secret("shop", "orders-dump-store"), want: []string{"shop/orders"}},
 		"Own":          {reason: "The Secret of a ProviderConfig.", object: secret("shop", "keys"), want: []string{"shop/direct"}},
 		"Default":      {reason: "That of the default, which a Backup need not name.", object: secret("system", "keys"), want: []string{"shop/orders"}},

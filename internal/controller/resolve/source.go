@@ -38,13 +38,21 @@ type Source struct {
 // user that reads all databases it is that user's.
 func (r *Resolver) Source(ctx context.Context, namespace string, db backupv1.Database) (Source, error) {
 	ref := db.Connection.DatabaseClusterRef
-	switch {
-	case ref == nil:
+	if ref == nil {
 		return r.named(ctx, namespace, db)
-	case db.Type == backupv1.MySQL:
-		return r.cluster(ctx, namespace, ref.Name, backup.DumperSecret(ref.Name), db)
 	}
-	return r.cluster(ctx, namespace, ref.Name, connectionSecret(ref.Name), db)
+	secret := connectionSecret(ref.Name)
+	if db.Type == backupv1.MySQL {
+		// Servers of an older release have no such user, nor is there a Secret until it exists.
+		dumper, err := r.find(ctx, namespace, backup.DumperSecret(ref.Name))
+		if err != nil {
+			return Source{}, err
+		}
+		if dumper != nil {
+			secret = dumper.Name
+		}
+	}
+	return r.cluster(ctx, namespace, ref.Name, secret, db)
 }
 
 // Target resolves the connection of a database in a namespace, to write to it. Of a DatabaseCluster it is

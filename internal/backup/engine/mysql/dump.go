@@ -10,6 +10,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // own are the server's own databases.
@@ -22,8 +23,18 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 	return version, failed(ctx, "cannot connect to the server", err)
 }
 
-// System returns "": servers of a group have an identifier each.
-func (*Server) System(context.Context) (string, error) { return "", nil }
+// System returns the identifier of the data, which a DatabaseCluster records with the user of its backups, or
+// "": servers of a group have an identifier each.
+func (s *Server) System(ctx context.Context) (string, error) {
+	var system sql.NullString
+	err := s.db.QueryRowContext(ctx, "SELECT JSON_UNQUOTE(JSON_EXTRACT(attribute, ?)) FROM information_schema.user_attributes WHERE CONCAT(user, '@', host) = CURRENT_USER()",
+		"$."+instance.MySQLSystemAttribute).Scan(&system)
+	if n := number(err); n == errNoTable || n == errUnknownTable || errors.Is(err, sql.ErrNoRows) {
+		// MariaDB has no attributes of users.
+		return "", nil
+	}
+	return system.String, failed(ctx, "cannot read what identifies the data", err)
+}
 
 // Databases returns the databases that are not the server's own.
 func (s *Server) Databases(ctx context.Context) ([]string, error) {

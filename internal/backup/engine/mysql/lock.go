@@ -13,9 +13,10 @@ import (
 
 // Error numbers of the server.
 const (
-	errNoDatabase = 1049
-	errNoTable    = 1146
-	errDuplicate  = 1062
+	errNoDatabase   = 1049
+	errNoTable      = 1146
+	errUnknownTable = 1109
+	errDuplicate    = 1062
 )
 
 // number returns the number of a server's error, or 0.

@@ -46,6 +46,9 @@ type primary struct {
 	set     *kube.Watch[k8sappsv1.StatefulSet]
 	applied apply.Applier
 
+	// dumps is true once the user of backups exists.
+	dumps bool
+
 	lags     report.Lags
 	began    time.Time
 	promoted bool
@@ -75,8 +78,12 @@ func (p *primary) bring(ctx context.Context, desired *instance.Desired, password
 	if err := p.server.Monitoring(ctx, string(passwords[instance.KeyMonitoring])); err != nil {
 		return nil, err
 	}
-	if err := p.server.Dumper(ctx, string(passwords[instance.KeyBackup])); err != nil {
-		return nil, err
+	// A function of an older release knows no password for this user.
+	if password := string(passwords[instance.KeyBackup]); password != "" {
+		if err := p.server.Dumper(ctx, password); err != nil {
+			return nil, err
+		}
+		p.dumps = true
 	}
 	var logins []server.Login
 	for _, u := range desired.Users {
@@ -167,16 +174,16 @@ func (p *primary) observe(ctx context.Context, desired *instance.Desired, pods [
 	return v, nil
 }
 
-// report returns the report on all servers. Applied and Credentials keep their values until new ones
+// report returns the report on all servers. Applied, Credentials and Dumps keep their values until new ones
 // are applied, as do the problems that the primary before found.
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster) instance.Cluster {
 	next := instance.Cluster{
-		Primary: p.Pod, Set: p.ControllerUID(), Owner: p.OwnerUID(), Applied: before.Applied, Credentials: before.Credentials,
+		Primary: p.Pod, Set: p.ControllerUID(), Owner: p.OwnerUID(), Applied: before.Applied, Credentials: before.Credentials, Dumps: before.Dumps,
 		Standbys: report.Joined(p.Pod, v.standbys, &before, false), Rolling: step.Message,
 	}
 	problems := slices.Concat(p.applied.Problems, report.Pods(v.pods, before.Problems))
 	if p.applied.Done {
-		next.Applied, next.Credentials = p.applied.Digest, p.applied.Credentials
+		next.Applied, next.Credentials, next.Dumps = p.applied.Digest, p.applied.Credentials, p.dumps
 	} else {
 		problems = append(problems, slices.DeleteFunc(slices.Clone(before.Problems), func(b instance.Problem) bool {
 			return b.Subject != instance.SubjectDatabase && b.Subject != instance.SubjectUser

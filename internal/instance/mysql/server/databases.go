@@ -14,7 +14,7 @@ import (
 // Databases reconciles the databases. It drops none. The owner of a database is the user with all
 // privileges on it who may grant them on. A database that cannot be set up is a problem and does not
 // stop the rest. Every database that is not MySQL's own can be dumped, those too that are not desired any
-// more. The server must be the primary, and have the user of Dumper.
+// more, once there is the user of Dumper. The server must be the primary.
 func (s Server) Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error) {
 	var problems []instance.Problem
 	err := s.with(ctx, changeTimeout, func(ctx context.Context, conn *sql.Conn) error {
@@ -38,18 +38,30 @@ func (s Server) Databases(ctx context.Context, desired []instance.Database, user
 				problems = append(problems, instance.Problem{Subject: instance.SubjectDatabase, Name: d.Name, Message: message})
 			}
 		}
-		existing, err = readDatabases(ctx, conn)
-		if err != nil {
-			return err
-		}
-		for _, statement := range planDumps(existing) {
-			if _, err := conn.ExecContext(ctx, statement); err != nil {
-				return fmt.Errorf("cannot let backups read a database: %w", err)
-			}
-		}
-		return nil
+		return dump(ctx, conn)
 	})
 	return problems, err
+}
+
+// dump lets the user of backups read all databases, if there is one.
+func dump(ctx context.Context, conn *sql.Conn) error {
+	var users int
+	if err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM mysql.user WHERE user = ? AND host = ?", dumper.name, dumper.host).Scan(&users); err != nil {
+		return fmt.Errorf("cannot find the user of %s: %w", dumper.of, err)
+	}
+	if users == 0 {
+		return nil
+	}
+	existing, err := readDatabases(ctx, conn)
+	if err != nil {
+		return err
+	}
+	for _, statement := range planDumps(existing) {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("cannot let backups read a database: %w", err)
+		}
+	}
+	return nil
 }
 
 // database is a database that exists.
@@ -61,7 +73,7 @@ type database struct {
 
 // readDatabases returns the databases that exist, by name.
 func readDatabases(ctx context.Context, conn *sql.Conn) (map[string]database, error) {
-	rows, err := conn.QueryContext(ctx, "SELECT schema_name, COALESCE(d.user, ''), COALESCE(d.grant_priv, 'N') = 'Y', COALESCE(d.event_priv, 'N') = 'Y' "+
+	rows, err := conn.QueryContext(ctx, "SELECT schema_name, COALESCE(d.user, ''), COALESCE(d.grant_priv, 'N') = 'Y', COALESCE(d.select_priv = 'Y' AND d.show_view_priv = 'Y' AND d.trigger_priv = 'Y' AND d.event_priv = 'Y', FALSE) "+
 		"FROM information_schema.schemata s LEFT JOIN mysql.db d ON d.db = REPLACE(s.schema_name, '_', '\\_') AND d.host = '%'")
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the databases: %w", err)
@@ -70,14 +82,14 @@ func readDatabases(ctx context.Context, conn *sql.Conn) (map[string]database, er
 	existing := map[string]database{}
 	for rows.Next() {
 		var name, user string
-		var grants, event bool
-		if err := rows.Scan(&name, &user, &grants, &event); err != nil {
+		var grants, dumps bool
+		if err := rows.Scan(&name, &user, &grants, &dumps); err != nil {
 			return nil, fmt.Errorf("cannot read the databases: %w", err)
 		}
 		d := existing[name]
 		switch {
 		case user == instance.MySQLBackupUser:
-			d.dumped = event
+			d.dumped = dumps
 		case grants:
 			d.owners = append(d.owners, user)
 		}

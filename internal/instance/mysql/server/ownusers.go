@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
 	"errors"
@@ -21,6 +22,9 @@ type ownUser struct {
 
 	// grants are its privileges on all databases, before "TO".
 	grants []string
+
+	// identifies is true if an attribute of the user identifies the data.
+	identifies bool
 }
 
 var (
@@ -33,7 +37,7 @@ var (
 	// dumper dumps databases. What it may read of each is granted with the database (dumps); for the text of
 	// a routine there is no privilege on a database
 	// (https://dev.mysql.com/doc/refman/9.7/en/privileges-provided.html#priv_show-routine).
-	dumper = ownUser{of: "the backups", name: instance.MySQLBackupUser, host: "%", connections: 10, grants: []string{"SHOW_ROUTINE ON *.*"}}
+	dumper = ownUser{of: "the backups", name: instance.MySQLBackupUser, host: "%", connections: 10, grants: []string{"SHOW_ROUTINE ON *.*"}, identifies: true}
 )
 
 // dumps are the privileges on a database with which dumper dumps it.
@@ -64,7 +68,12 @@ func (s Server) own(ctx context.Context, u ownUser, password string) error {
 			return nil
 		}
 		user := literal(u.name) + "@" + literal(u.host)
-		statements := []string{"CREATE USER IF NOT EXISTS " + user + " ACCOUNT LOCK"}
+		create := "CREATE USER IF NOT EXISTS " + user + " ACCOUNT LOCK"
+		if u.identifies {
+			// A user that exists keeps its attribute.
+			create += " ATTRIBUTE " + literal(`{"`+instance.MySQLSystemAttribute+`": "`+rand.Text()+`"}`)
+		}
+		statements := []string{create}
 		for _, g := range u.grants {
 			statements = append(statements, "GRANT "+g+" TO "+user)
 		}

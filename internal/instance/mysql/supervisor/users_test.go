@@ -2,8 +2,10 @@ package supervisor
 
 import (
 	"context"
+	"database/sql"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -148,6 +150,33 @@ func TestUsers(t *testing.T) {
 		if _, err := db.ExecContext(ctx, statement); (err == nil) != want {
 			t.Errorf("the backups' user executes %s: %v", statement, err)
 		}
+	}
+
+	// Its attribute identifies the data, whatever its password is.
+	identifies := func(db *sql.DB) string {
+		t.Helper()
+		var system string
+		if err := db.QueryRowContext(ctx, "SELECT JSON_UNQUOTE(JSON_EXTRACT(attribute, '$."+instance.MySQLSystemAttribute+"')) FROM information_schema.user_attributes WHERE CONCAT(user, '@', host) = CURRENT_USER()").Scan(&system); err != nil {
+			t.Fatal(err)
+		}
+		return system
+	}
+	system := identifies(db)
+	if err := own.Dumper(ctx, "others"); err != nil {
+		t.Fatal(err)
+	}
+	db = w.open(pod(0), instance.MySQLBackupUser, "others", "")
+	defer func() { _ = db.Close() }()
+	if now := identifies(db); system == "" || now != system {
+		t.Errorf("the data is %q, and with another password %q", system, now)
+	}
+	// An owner takes a privilege away, by which triggers would be missing in dumps.
+	if err := w.execute(pod(0), "REVOKE TRIGGER ON axb.* FROM storeplane_backup@'%'"); err != nil {
+		t.Fatal(err)
+	}
+	apply("it's a \\ \"password\" äß€")
+	if _, err := db.ExecContext(ctx, "SHOW CREATE TRIGGER axb.none"); err == nil || !strings.Contains(err.Error(), "1360") {
+		t.Errorf("the backups' user reads no triggers: %v", err)
 	}
 
 	// What users' programs usually need.
