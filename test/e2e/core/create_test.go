@@ -137,8 +137,9 @@ func saysWaiting(ctx context.Context, n notes) error {
 		if len(c.Status.Components) == 0 {
 			continue
 		}
-		if c.Is("Ready") {
-			return fmt.Errorf("Ready is True while %s", c)
+		// Of an older generation it says nothing: whoever waits compares them.
+		if ready := c.Condition("Ready"); c.Is("Ready") && ready.ObservedGeneration >= c.Metadata.Generation {
+			return fmt.Errorf("Ready is True of generation %d, and the status of %d, while %s", ready.ObservedGeneration, c.Status.ObservedGeneration, c)
 		}
 		for _, part := range parts {
 			if s, ok := c.Component(part); ok && !s.Ready && s.Message == "" {
