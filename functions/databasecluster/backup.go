@@ -137,11 +137,13 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 	if from == nil && d.settings.Backup != nil {
 		from, where = d.settings.Backup.Destination(), "EnvironmentConfig storeplane: data.backup"
 	}
-	if err := checkDumps(spec, d.server); err != nil && !d.traits.Archives {
-		return err
-	}
-	if !d.traits.Archives && (from == nil || from.Type == string(backupv1.Volume) && from.Bucket == "") {
-		return d.unplaced(b, spec)
+	if !d.traits.Archives {
+		if from == nil || from.Type == string(backupv1.Volume) && from.Bucket == "" {
+			return d.unplaced(b, spec)
+		}
+		if err := checkDumps(spec, d.server); err != nil {
+			return err
+		}
 	}
 	if from == nil {
 		from, b.fallback = &appsv1.BackupDestination{Type: string(backupv1.Volume)}, true

@@ -133,7 +133,7 @@ func (d *cluster) backups() verdict {
 		return verdict{reason: appsv1.ReasonBackupProviderNotInstalled, message: "There are no backups: provider-storeplane, which makes them, is not installed"}
 	case !d.backup.watched:
 		return verdict{reason: appsv1.ReasonBackupProviderNotInstalled, message: "Backup verification is unavailable: provider-storeplane is not installed"}
-	case !w.exists:
+	case !w.exists, !d.traits.Archives && w.isOlder(d.live.created):
 		return verdict{reason: appsv1.ReasonPending, message: "No backup has been made yet"}
 	}
 	// A Backup stays Ready after a failure while its newest good backup is recent.

@@ -1,6 +1,8 @@
 package databasecluster
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -33,7 +35,7 @@ func (d *cluster) addDumps(add func(compose.Component)) {
 	if !d.backup.watched || !d.dumpable() && !d.live.watcher.exists {
 		return
 	}
-	add(compose.Component{Name: backups, After: []string{d.server, instances}, Health: alwaysHealthy, Make: func() compose.Object { return d.backupResource() }})
+	add(compose.Component{Name: backups, After: []string{d.server, instances, dumper}, Health: alwaysHealthy, Make: func() compose.Object { return d.backupResource() }})
 }
 
 // dump makes a Backup one of dumps. Those of the platform's store are encrypted, as there is no other
@@ -43,11 +45,11 @@ func (d *cluster) dump(b *backupv1.Backup) {
 	// The provider takes the version from the DatabaseCluster.
 	p.Source.Version = ""
 	p.Method, p.Schedule = backupv1.Logical, d.backup.schedule
-	if !d.spec.Hibernated && d.live.watcher.isEmpty() {
-		// The database is backed up before its schedule is due, at each new place. Where there are
-		// backups already, they may be those of a database that was lost.
+	if !d.spec.Hibernated && d.live.watcher.isEmpty(d.live.created) {
+		// The database is backed up before its schedule is due, at each new place. Older backups are
+		// those of an earlier claim of its name.
 		o := d.backup.destination
-		b.Annotations[backupv1.RunNowAnnotation] = "first-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint)[:8]
+		b.Annotations[backupv1.RunNowAnnotation] = "first-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint, d.live.created.UTC().Format(time.RFC3339))[:8]
 	}
 }
 

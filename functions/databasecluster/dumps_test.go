@@ -22,6 +22,7 @@ const dumped = `{engine: mysql, version: '9.7', size: 1, users: [{name: reports}
 // moment on, as a user of its own.
 func TestDumps(t *testing.T) {
 	c := simulate(t, dumped)
+	functionstest.Set(c.Claim, "2025-06-01T00:00:00Z", "metadata", "creationTimestamp")
 	c.Serve("backup")
 	storeSecrets(t, c)
 	c.Reconcile()
@@ -48,10 +49,15 @@ func TestDumps(t *testing.T) {
 			t.Errorf("%s: -want, +got:\n%s", when, diff)
 		}
 	}
-	first := map[string]string{backupv1.RunNowAnnotation: "first-e292a70d"}
+	first := map[string]string{backupv1.RunNowAnnotation: "first-7073df4f"}
 	runs("before the store was listed", map[string]string{})
-	c.SetStatus("backup", `{atProvider: {catalogTime: "2026-01-01T00:00:00Z", count: 2, lastSuccessfulTime: "2025-01-01T00:00:00Z"}}`)
-	runs("where a lost database of the name has backups", map[string]string{})
+	c.SetStatus("backup", `{atProvider: {catalogTime: "2026-01-01T00:00:00Z", count: 2, lastSuccessfulTime: "2026-01-01T00:00:00Z"}}`)
+	runs("with backups of its own", map[string]string{})
+	c.SetStatus("backup", `{conditions: [{type: Ready, status: "True", reason: Available}], atProvider: {catalogTime: "2026-01-01T00:00:00Z", count: 2, lastSuccessfulTime: "2025-01-01T00:00:00Z"}}`)
+	runs("where an earlier claim of the name has backups", first)
+	if got := c.ConditionLine("BackupHealthy"); got != "False Pending No backup has been made yet" {
+		t.Errorf("with backups of an earlier claim: BackupHealthy is %s", got)
+	}
 	c.SetStatus("backup", `{atProvider: {catalogTime: "2026-01-01T00:00:00Z"}}`)
 	runs("in an empty store", first)
 	for _, n := range []string{"backup-full", "backup-tls", "repository", "backup-networkpolicy"} {
@@ -217,7 +223,7 @@ func TestDumpsRefused(t *testing.T) {
 		"storageSize: 5Gi":               "backup.storageSize is not available with engine mysql: name a volume claim in backup.destination.bucket",
 	} {
 		for enabled, want := range map[string]string{"true": want, "false": ""} {
-			claim := functionstest.DatabaseCluster("{engine: mysql, version: '9.7', size: 1, backup: {enabled: " + enabled + ", " + field + "}}")
+			claim := functionstest.DatabaseCluster("{engine: mysql, version: '9.7', size: 1, backup: {enabled: " + enabled + ", destination: {type: volume, bucket: disk}, " + field + "}}")
 			if got := functionstest.Refused(t, claim); got != want {
 				t.Errorf("%s with enabled %s: want %q, got %q", field, enabled, want, got)
 			}

@@ -32,6 +32,9 @@ type live struct {
 	// serves the volume to restore from.
 	repository, source statefulSet
 
+	// created is when the claim was created.
+	created time.Time
+
 	// watcher is the status of the Backup. dumper is true if there is a Secret by which it connects.
 	watcher backupStatus
 	dumper  bool
@@ -93,10 +96,16 @@ type backupStatus struct {
 	} `json:"status"`
 }
 
-// isEmpty reports whether the store is known to have no backup.
-func (b *backupStatus) isEmpty() bool {
+// isEmpty reports whether the store is known to have no backup that was made since a time.
+func (b *backupStatus) isEmpty(since time.Time) bool {
 	p := &b.Status.AtProvider
-	return p.CatalogTime != "" && p.Count == 0 && p.LastSuccessfulTime == ""
+	return p.CatalogTime != "" && (p.Count == 0 || b.isOlder(since))
+}
+
+// isOlder reports whether the newest backup was made before a time.
+func (b *backupStatus) isOlder(than time.Time) bool {
+	last, err := time.Parse(time.RFC3339, b.Status.AtProvider.LastSuccessfulTime)
+	return err == nil && last.Before(than)
 }
 
 // isPlain reports whether backups that should have a generated key began without one.
@@ -120,7 +129,7 @@ func (b *backupStatus) condition(typ string) (yes, no bool, words string) {
 }
 
 func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
-	l := &live{members: map[string]instance.Member{}, jobs: map[string]batchv1.JobStatus{}, now: c.Now()}
+	l := &live{members: map[string]instance.Member{}, jobs: map[string]batchv1.JobStatus{}, now: c.Now(), created: c.Created()}
 	var err error
 	if l.exists, err = c.ReadObserved(t.Name, &l.set); err != nil {
 		return nil, err

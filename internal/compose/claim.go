@@ -72,6 +72,12 @@ func (c *Claim) Name() string { return c.meta("name").GetStringValue() }
 // UID returns the UID of the claim.
 func (c *Claim) UID() string { return c.meta("uid").GetStringValue() }
 
+// Created returns when the claim was created, or the zero time for one that was not.
+func (c *Claim) Created() time.Time {
+	at, _ := time.Parse(time.RFC3339, c.meta("creationTimestamp").GetStringValue())
+	return at
+}
+
 // Namespace returns the namespace of the claim.
 func (c *Claim) Namespace() string { return c.meta("namespace").GetStringValue() }
 

@@ -32,6 +32,9 @@ func mergeReports(known backupv1.BackupObservation, runs []workload.Run, method 
 		}
 		switch e := r.Report.Backup; r.Action {
 		case backup.Backup:
+			if before(r.Report.Finished, o.CatalogTime) && !lists(&o, e.ID, method) {
+				continue // it is gone, or in the store of before
+			}
 			if after(e.Time, o.LastSuccessfulTime) {
 				newest(&o, e)
 			}

@@ -64,6 +64,20 @@ func TestAbsorbTwice(t *testing.T) {
 	})
 }
 
+// TestAbsorbMoved: backups in the store of before do not count in another one, though their Jobs are left.
+func TestAbsorbMoved(t *testing.T) {
+	e := entry(hours(1))
+	made := listing(run("made", backup.Backup, hours(1), hours(2)), e)
+	made.Report.Backup = &e
+	runs := []workload.Run{made, listing(run("checked", backup.Check, hours(3), hours(4)))}
+	if o := mergeReports(backupv1.BackupObservation{}, runs[:1], backupv1.Logical); o.LastSuccessfulTime == nil {
+		t.Error("a backup was made, and is not reported")
+	}
+	if o := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical); o.LastSuccessfulTime != nil || o.Count != 0 {
+		t.Errorf("the other store has %d backups, the last of %v", o.Count, o.LastSuccessfulTime)
+	}
+}
+
 // TestAbsorbForgets: nothing is removed from the status when Jobs are deleted, in any order.
 func TestAbsorbForgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

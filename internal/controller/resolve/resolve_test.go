@@ -103,7 +103,7 @@ func TestSource(t *testing.T) {
 		"NoCluster":  {reason: "A cluster that is not there.", db: byCluster(""), want: want{Err: "DatabaseClusterNotFound: connection.databaseClusterRef names DatabaseCluster orders, which does not exist in namespace shop"}},
 		"OtherType":  {reason: "A cluster of another engine.", objects: []client.Object{cluster("True", "")}, db: mySQL, want: want{Err: "InvalidTask: connection.databaseClusterRef names DatabaseCluster orders, whose engine is postgresql, and type is mysql: create this object again with type postgresql"}},
 		"TooEarly":   {reason: "One that has only just been made.", objects: []client.Object{cluster("False", "")}, db: byCluster(""), want: want{Err: "DatabaseClusterNotReady: DatabaseCluster orders has no Secret orders-connection yet"}},
-		"OldMySQL":   {reason: "Until it exists the first user reads its own.", objects: []client.Object{mysqlCluster(), secretOf("shop", "orders-connection", "uri")}, db: mySQL, want: want{Secret: "orders-connection", Version: "9.7"}},
+		"NoDumper":   {reason: "No other user reads all.", objects: []client.Object{mysqlCluster(), secretOf("shop", "orders-connection", "uri")}, db: mySQL, want: want{Err: "DatabaseClusterNotReady: DatabaseCluster orders has no Secret orders-dumper yet"}},
 		"MySQL":      {reason: "A cluster with a user that reads all databases.", objects: []client.Object{mysqlCluster(), secretOf("shop", "orders-dumper", "uri"), secretOf("shop", "orders-connection", "uri")}, db: mySQL, want: want{Secret: "orders-dumper", Version: "9.7"}},
 	}
 	for name, tc := range cases {

@@ -43,14 +43,8 @@ func (r *Resolver) Source(ctx context.Context, namespace string, db backupv1.Dat
 	}
 	secret := connectionSecret(ref.Name)
 	if db.Type == backupv1.MySQL {
-		// Servers of an older release have no such user, nor is there a Secret until it exists.
-		dumper, err := r.find(ctx, namespace, backup.DumperSecret(ref.Name))
-		if err != nil {
-			return Source{}, err
-		}
-		if dumper != nil {
-			secret = dumper.Name
-		}
+		// Without it nothing is dumped: the first user's dump would lack what others own.
+		secret = backup.DumperSecret(ref.Name)
 	}
 	return r.cluster(ctx, namespace, ref.Name, secret, db)
 }
