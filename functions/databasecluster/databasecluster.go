@@ -331,7 +331,7 @@ func (d *cluster) plan() *compose.Plan {
 	for _, u := range d.spec.Users {
 		add(compose.Component{Name: userComponent(u.Name), Part: connection, Object: d.userSecret(u)})
 	}
-	if d.traits.Dumper != "" && (d.dumpable() || d.live.dumper) {
+	if d.traits.Dumper != "" && d.dumpable() {
 		add(compose.Component{Name: dumper, Part: connection, Object: d.dumperSecret()})
 	}
 	d.addBackups(add)

@@ -30,16 +30,15 @@ func (d *inputs) unplaced(b *backing, spec *appsv1.DatabaseBackup) error {
 	return nil
 }
 
-// addDumps declares the Backup, and before it what the platform's store needs.
+// addDumps declares the Backup, after the Secret by which it connects.
 func (d *cluster) addDumps(add func(compose.Component)) {
-	if !d.backup.watched || !d.dumpable() && !d.live.watcher.exists {
+	if !d.backup.watched || !d.dumpable() {
 		return
 	}
 	add(compose.Component{Name: backups, After: []string{d.server, instances, dumper}, Health: alwaysHealthy, Make: func() compose.Object { return d.backupResource() }})
 }
 
-// dump makes a Backup one of dumps. Those of the platform's store are encrypted, as there is no other
-// border there between namespaces.
+// dump makes a Backup one of dumps, by the claim's schedule.
 func (d *cluster) dump(b *backupv1.Backup) {
 	p := &b.Spec.ForProvider
 	// The provider takes the version from the DatabaseCluster.
@@ -53,8 +52,11 @@ func (d *cluster) dump(b *backupv1.Backup) {
 	}
 }
 
-// dumpable reports whether the user of backups exists, and reads all databases.
-func (d *inputs) dumpable() bool { return d.live.cluster.Dumps }
+// dumpable reports whether the user of backups exists, and reads all databases. It does also where reports
+// were lost, if it did before.
+func (d *inputs) dumpable() bool {
+	return d.live.cluster.Dumps || d.live.dumper || d.live.watcher.exists
+}
 
 // checkDumps refuses fields that mean nothing for dumps.
 func checkDumps(spec *appsv1.DatabaseBackup, engine string) error {

@@ -210,9 +210,18 @@ func TestDumpsOfOldServers(t *testing.T) {
 	}
 	c.Settle()
 	c.ReportCluster(func(r *instance.Cluster) { r.Dumps = false })
-	c.Run()
+	if desired := c.Run().GetDesired().GetResources(); desired["backup"] == nil || desired["dumper"] == nil {
+		t.Error("backups end with a server that does not report their user")
+	}
 	if c.Observed["backup"] == nil || c.Observed["dumper"] == nil {
 		t.Error("there are no backups any more")
+	}
+	// The report is lost, and the Secret deleted.
+	c.ReportCluster(func(r *instance.Cluster) { r.Dumps = false })
+	delete(c.Observed, "dumper")
+	desired := c.Run().GetDesired().GetResources()
+	if desired["backup"] == nil || desired["dumper"] == nil {
+		t.Error("the Secret of backups is not created again")
 	}
 }
 

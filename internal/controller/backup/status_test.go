@@ -158,3 +158,12 @@ func TestAbsorbPhysical(t *testing.T) {
 		t.Errorf("a backup that is gone counts as verified: %s at %s", got.LastVerified, got.LastVerifiedTime)
 	}
 }
+
+// TestQuantity: sizes are rounded up to a unit that people read.
+func TestQuantity(t *testing.T) {
+	for bytes, want := range map[int64]string{0: "0", 1: "1", 10239: "10239", 10240: "10Ki", 10241: "11Ki", 123456789: "118Mi", 20 << 30: "20Gi", 9 << 30: "9Gi", 9<<30 + 1: "9217Mi"} {
+		if got := new(quantity(bytes)).String(); got != want {
+			t.Errorf("%d: want %s, got %s", bytes, want, got)
+		}
+	}
+}
