@@ -46,6 +46,7 @@ type dashboardFile struct {
 
 var dashboardFiles = []dashboardFile{
 	{file: "dashboard-databasecluster.json", variables: []string{"datasource datasource", "namespace query", "databasecluster query"}, narrowed: []string{`"$namespace"`, "$databasecluster"}},
+	{file: "dashboard-databasecluster-mysql.json", variables: []string{"datasource datasource", "namespace query", "databasecluster query"}, narrowed: []string{`"$namespace"`, "$databasecluster"}},
 	{file: "dashboard-platform.json", variables: []string{"datasource datasource", "namespace query"}},
 }
 
