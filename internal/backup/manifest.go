@@ -91,6 +91,15 @@ type Dump struct {
 	Tables map[string]int64 `json:"tables"`
 }
 
+// Rows returns how many rows the tables in the dump have.
+func (d *Dump) Rows() int64 {
+	var n int64
+	for _, rows := range d.Tables {
+		n += rows
+	}
+	return n
+}
+
 // An Object is one file in the backup's folder.
 type Object struct {
 	Name   string `json:"name"`

@@ -273,8 +273,10 @@ const (
 	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonTargetNotEmpty = "TargetNotEmpty"
 
-	// ReasonTargetLocked means that another Restore writes into the database: wait until it has
-	// ended.
+	// ReasonTargetLocked means that a Restore writes into the database: wait until it has ended. A
+	// Backup also has it while the database holds a part of a backup, since a Restore was stopped
+	// half-way.
+	// +storeplane:of=Backup: Ready, status.atProvider.lastFailure, event
 	// +storeplane:of=Restore: Ready, Stalled, status.atProvider.failure, event
 	ReasonTargetLocked = "TargetLocked"
 

@@ -22,6 +22,10 @@ type Lock struct {
 	// Began means that the database held nothing that must be kept: what it holds now was written
 	// by the Restore.
 	Began bool `json:"began,omitempty"`
+
+	// Restored means that the Restore has written all of the backup. What the database holds since
+	// then may have been written by other clients as well.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // Record returns the lock as it is stored. Equal locks have equal records.

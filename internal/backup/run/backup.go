@@ -106,9 +106,16 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 		return nil, err
 	}
 	for i, database := range databases {
+		if err := j.notRestoring(ctx, database); err != nil {
+			return nil, err
+		}
 		j.sayf("dumping database %s", database)
 		d, err := j.dump(ctx, m, database, fmt.Sprintf("%03d", i+1))
 		if err != nil {
+			return nil, err
+		}
+		// A restore that began meanwhile may have emptied the database before it was read.
+		if err := j.notRestoring(ctx, database); err != nil {
 			return nil, err
 		}
 		m.Dumps = append(m.Dumps, *d)
@@ -130,6 +137,16 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 		return nil, fmt.Errorf("cannot encode the manifest: %w", err)
 	}
 	return m, j.store.Write(ctx, id+"/"+backup.ManifestObject, append(content, '\n'))
+}
+
+// notRestoring returns an error while a Restore writes into a database, and after one was stopped
+// half-way: the dump would be of a part of a backup, and would count as the newest good one.
+func (j *job) notRestoring(ctx context.Context, database string) error {
+	l, err := j.server.Locked(ctx, database)
+	if err != nil || l == nil || !l.Began || l.Restored {
+		return err
+	}
+	return backup.Errorf(backup.TargetLocked, "database %s holds a part of what %s restores: if that runs, the next backup is made once it has completed, and else create another Restore, with overwrite", database, nameOf(l))
 }
 
 // dump dumps a database into the store.
@@ -172,7 +189,15 @@ func (j *job) clean(ctx context.Context, policy backup.Policy, own string) error
 	var errs []error
 	gone := map[string]bool{}
 	for _, id := range expired(policy, l, j.Now()) {
-		if err := j.store.Remove(ctx, id); err != nil {
+		read, err := j.store.IsRead(ctx, id, own)
+		if read {
+			j.sayf("backup %s has expired, and is kept until the pod that reads it has ended", id)
+			continue
+		}
+		if err == nil {
+			err = j.store.Remove(ctx, id)
+		}
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}

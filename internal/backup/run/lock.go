@@ -54,8 +54,8 @@ type held struct {
 	// be dropped, so that the lock is not released.
 	cleared, partial, stays bool
 
-	// whole means that the database was restored. Where another one then fails, its lock stays: a
-	// retry of this Restore finds by it that the content is its own.
+	// whole means that all of the backup was written, by this pod or by an earlier one of this
+	// Restore. Where something fails then, the lock stays for the next pod.
 	whole bool
 }
 
@@ -101,7 +101,8 @@ func (j *job) acquire(ctx context.Context, database string, want engine.Lock) (*
 		if found == nil || quiet >= deadBeats {
 			l := &held{database: database, lock: want, before: found}
 			l.resumes = found != nil && found.Began && found.Owner == want.Owner
-			l.lock.Began = l.resumes
+			l.whole = l.resumes && found.Restored
+			l.lock.Began, l.lock.Restored = l.resumes, l.whole
 			if ok, err := j.server.Swap(ctx, database, found, &l.lock); ok || err != nil {
 				return l, err
 			}
@@ -155,6 +156,24 @@ func (h *hold) begin() error {
 	return nil
 }
 
+// restored records in the lock of a database that it is whole. Until that is recorded, a pod that
+// takes the lock would restore it again, and drop what other clients have written since.
+func (h *hold) restored(l *held) error {
+	h.mu.Lock()
+	l.whole = true
+	h.mu.Unlock()
+	for {
+		err := h.renew(h.ctx, l, true)
+		if err == nil || backup.ReasonOf(err) == backup.TargetLocked {
+			return err
+		}
+		h.job.sayf("cannot record that database %s is restored, trying again: %v", l.database, err)
+		if e := wait(h.ctx, h.job.beat()); e != nil {
+			return err
+		}
+	}
+}
+
 // renewing renews the locks until the hold ends or one of them is lost.
 func (h *hold) renewing() {
 	ticker := time.NewTicker(h.job.beat())
@@ -197,6 +216,7 @@ func (h *hold) renew(ctx context.Context, l *held, began bool) error {
 		next := l.lock
 		next.Beat++
 		next.Began = began || next.Began
+		next.Restored = l.whole
 		ok, err := h.job.server.Swap(ctx, l.database, &l.lock, &next)
 		if err != nil {
 			return err
@@ -241,7 +261,7 @@ func (h *hold) release() error {
 			continue
 		}
 		var to *engine.Lock
-		if !l.cleared {
+		if !l.cleared && !l.whole {
 			to = l.before
 		}
 		if _, err := h.job.server.Swap(ctx, l.database, &l.lock, to); err != nil {

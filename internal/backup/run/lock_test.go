@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
@@ -30,6 +32,15 @@ func (s *source) server(t *testing.T) engine.Server {
 	must(t, err)
 	t.Cleanup(server.Close)
 	return server
+}
+
+// asUser returns a URI with another user, who has the same password.
+func asUser(t *testing.T, uri, user string) string {
+	t.Helper()
+	u, err := url.Parse(uri)
+	must(t, err)
+	u.User = url.UserPassword(user, password)
+	return u.String()
 }
 
 // by sets the Restore that runs a task.
@@ -287,9 +298,136 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		if l, err := server.Locked(t.Context(), "first_db"); err != nil || l == nil || !l.Began {
 			t.Errorf("the lock of the database that was restored is gone: %+v, %v", l, err)
 		}
-		p.succeed(backup.Restore, by("first"))
+		if r := p.fail(backup.Restore, backup.TargetNotEmpty, by("second")); !strings.Contains(r.Failure.Message, "which Restore shop/first restored") {
+			t.Errorf("it does not say whose the content is: %s", r.Failure.Message)
+		}
+		// What an application writes into the database that is whole is not dropped by the retry.
+		s.data(t, "first_db", "exec", "INSERT INTO t VALUES (2)")
+		r := p.succeed(backup.Restore, by("first"))
+		if diff := cmp.Diff([]string{"first_db", "second_db"}, r.Databases); diff != "" || r.Rows != 2 {
+			t.Errorf("the report has %d rows of other databases: -want, +got:\n%s", r.Rows, diff)
+		}
+		got, err := server.Count(t.Context(), "first_db")
+		must(t, err)
+		if diff := cmp.Diff(map[string]int64{"public.t": 2}, got); diff != "" {
+			t.Errorf("what was written since is gone: -want, +got:\n%s", diff)
+		}
 		unlocked(t, server, "first_db")
 		unlocked(t, server, "second_db")
+	})
+
+	t.Run("Uncounted", func(t *testing.T) {
+		if s.engine != backupv1.PostgreSQL {
+			t.Skip("what happens to a whole database does not depend on the engine")
+		}
+		f.t = t
+		// Its rows cannot be counted by its owner once it is restored.
+		createDatabase(t, s, "guarded")
+		s.data(t, "guarded", "exec", "CREATE TABLE t (n int); INSERT INTO t VALUES (1); ALTER TABLE t ENABLE ROW LEVEL SECURITY; ALTER TABLE t FORCE ROW LEVEL SECURITY")
+		p := f.beside(s, "guarded")
+		p.task.Name = "guarded"
+		p.succeed(backup.Backup)
+		createDatabase(t, s, "guarded_copy")
+		s.data(t, "guarded_copy", "exec", "CREATE ROLE plain LOGIN PASSWORD '"+strings.ReplaceAll(password, "'", "''")+"'; ALTER DATABASE guarded_copy OWNER TO plain; GRANT ALL ON SCHEMA public TO plain; ALTER DATABASE guarded_copy SET row_security = off")
+		uri := *s
+		uri.uri = func(database string) string { return asUser(t, s.uri(database), "plain") }
+		p.from(&uri, "guarded_copy")
+		r := p.fail(backup.Restore, backup.SourceDenied, by("first"))
+		if !strings.Contains(r.Failure.Message, "database guarded_copy has all of the backup, and is left as it is") {
+			t.Errorf("it does not say that the database is whole: %s", r.Failure.Message)
+		}
+		if out := s.data(t, "guarded_copy", "sums"); !strings.Contains(out, "public.t") {
+			t.Errorf("a database that was whole was emptied: %s", out)
+		}
+		unlocked(t, server, "guarded_copy")
+	})
+
+	t.Run("NoTimeout", func(t *testing.T) {
+		if s.engine != backupv1.PostgreSQL {
+			t.Skip("the other engines have another test")
+		}
+		f.t = t
+		createDatabase(t, s, "slow")
+		s.data(t, "slow", "exec", "CREATE TABLE t (n int); INSERT INTO t VALUES (1); ALTER DATABASE slow SET statement_timeout = '100ms'")
+		c, err := pgx.Connect(t.Context(), s.uri("slow"))
+		must(t, err)
+		defer func() { _ = c.Close(context.WithoutCancel(t.Context())) }()
+		tx, err := c.Begin(t.Context())
+		must(t, err)
+		_, err = tx.Exec(t.Context(), "LOCK TABLE t")
+		must(t, err)
+		free := time.AfterFunc(400*time.Millisecond, func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+		defer free.Stop()
+		if got, err := server.Count(t.Context(), "slow"); err != nil || got["public.t"] != 1 {
+			t.Errorf("a count that takes longer than the server's limit fails: %v, %v", got, err)
+		}
+	})
+
+	t.Run("NoBackupMeanwhile", func(t *testing.T) {
+		f.t = t
+		half(t, "meanwhile")
+		p := f.beside(s, "meanwhile")
+		p.task.Name = "meanwhile"
+		p.succeed(backup.Backup)
+		list := func() int {
+			l, err := p.open().List(t.Context())
+			must(t, err)
+			return len(l.Items) + len(l.Unfinished)
+		}
+		began := engine.Lock{Owner: "uid-of-first", Name: "shop/first", Began: true}
+		log := p.Log
+		for name, at := range map[string]string{"before": "", "during": "dumping database"} {
+			if at == "" {
+				locked(t, server, "meanwhile", began)
+			} else {
+				p.Log = onLine{log, at, func() { locked(t, server, "meanwhile", began) }}
+			}
+			r := p.fail(backup.Backup, backup.TargetLocked)
+			if !strings.Contains(r.Failure.Message, "database meanwhile holds a part of what Restore shop/first restores") {
+				t.Errorf("%s: it does not say why: %s", name, r.Failure.Message)
+			}
+			if n := list(); n != 1 {
+				t.Errorf("%s: the store has %d backups", name, n)
+			}
+			p.Log = log
+			have, err := server.Locked(t.Context(), "meanwhile")
+			must(t, err)
+			_, err = server.Swap(t.Context(), "meanwhile", have, nil)
+			must(t, err)
+		}
+		// A database that is whole is backed up.
+		began.Restored = true
+		locked(t, server, "meanwhile", began)
+		p.succeed(backup.Backup)
+	})
+
+	t.Run("Pinned", func(t *testing.T) {
+		if s.engine != backupv1.PostgreSQL {
+			t.Skip("what expires does not depend on the engine")
+		}
+		f.t = t
+		half(t, "pinned")
+		p := f.beside(s, "pinned")
+		p.task.Name = "pinned"
+		p.task.Retention, p.task.Keep = "", &backupv1.Keep{Last: 1}
+		first := p.succeed(backup.Backup).Backup.ID
+		other := f.beside(s, "pinned")
+		other.task = p.task
+		p.from(s, "pinned_copy")
+		log := p.Log
+		p.Log = onLine{p.log, "restoring database", func() {
+			if r := other.succeed(backup.Backup); r.Expired != 0 {
+				t.Errorf("%d backups expired while one is being restored", r.Expired)
+			}
+		}}
+		r := p.succeed(backup.Restore, by("first"), func(task *backup.Task) { task.ID = first })
+		p.Log = log
+		if r.Backup.ID != first {
+			t.Errorf("another backup was restored: %s", r.Backup.ID)
+		}
+		if r := other.succeed(backup.Backup); r.Expired != 2 {
+			t.Errorf("once it has ended, %d backups expired, want 2", r.Expired)
+		}
 	})
 
 	t.Run("Lost", func(t *testing.T) {
@@ -310,7 +448,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		})
 		<-h.ctx.Done()
 		before := s.sums(t, "lost")
-		h.wipe()
+		h.wipe(false)
 		if err := h.release(); backup.ReasonOf(err) != backup.TargetLocked || !strings.Contains(err.Error(), "taken over by Restore shop/second") {
 			t.Errorf("the loss is not reported: %v", err)
 		}

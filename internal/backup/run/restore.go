@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ func (j *job) restore(ctx context.Context) error {
 		return err
 	}
 	m := item.Manifest
+	defer j.pin(ctx, m.ID)()
 	if err := j.connect(ctx); err != nil {
 		return err
 	}
@@ -41,7 +43,7 @@ func (j *job) restore(ctx context.Context) error {
 	}
 	rows, err := j.write(h, m, dumps, to)
 	if err != nil {
-		h.wipe()
+		h.wipe(ctx.Err() != nil || slices.Contains(passing, backup.ReasonOf(err)))
 	}
 	if lost := h.release(); lost != nil {
 		return lost
@@ -50,12 +52,27 @@ func (j *job) restore(ctx context.Context) error {
 	return err
 }
 
+// pin keeps a backup from expiring until the returned function is called: it is read twice, and the
+// target is emptied in between. Credentials that may only read are enough for a restore, but keep no
+// other pod from deleting the backup.
+func (j *job) pin(ctx context.Context, id string) (stop func()) {
+	stop, err := j.store.Pin(ctx, id)
+	if err != nil {
+		j.sayf("backup %s may expire while it is read, since this cannot be noted in its folder: %v", id, err)
+		return func() {}
+	}
+	return stop
+}
+
 // write writes a backup into databases that are locked.
 func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[string]string) (int64, error) {
 	if _, err := j.held(h, dumps, to); err != nil {
 		return 0, err
 	}
 	for _, d := range dumps {
+		if h.of(to[d.Database]).whole {
+			continue
+		}
 		j.sayf("reading the backup of database %s to see that it is whole", d.Database)
 		if err := stream.Check(h.ctx, j.store, m.ID, d.Objects); err != nil {
 			return 0, err
@@ -70,6 +87,9 @@ func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[str
 		return 0, err
 	}
 	for _, l := range h.locks {
+		if l.whole {
+			continue
+		}
 		if slices.Contains(full, l.database) {
 			j.sayf("dropping what database %s holds", l.database)
 			if err := j.server.Clear(h.ctx, l.database); err != nil {
@@ -80,18 +100,40 @@ func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[str
 	}
 	var rows int64
 	for _, d := range dumps {
-		database := to[d.Database]
-		n, err := j.restoreTo(h.ctx, j.server, m, d, database)
-		h.of(database).partial, h.of(database).whole = leavesPart(err), err == nil
-		if backup.ReasonOf(err) == backup.TargetNotEmpty {
-			err = backup.Errorf(backup.TargetNotEmpty, "database %s was written to by another client while it was restored, and is left as it is: stop that client, and create another Restore, with overwrite: %w", database, err)
-		}
+		n, err := j.writeOne(h, m, d, h.of(to[d.Database]))
 		if err != nil {
 			return 0, err
 		}
 		rows += n
 	}
 	return rows, nil
+}
+
+// writeOne restores a dump into a database that is locked, and compares and returns how many rows it
+// has. From the moment at which it is whole it is neither dropped nor restored again: other clients
+// may write into it.
+func (j *job) writeOne(h *hold, m *backup.Manifest, d backup.Dump, l *held) (int64, error) {
+	if l.whole {
+		j.sayf("database %s was restored by an earlier pod of this Restore, and is left as it is", l.database)
+		j.report.Databases = append(j.report.Databases, l.database)
+		return d.Rows(), nil
+	}
+	j.sayf("restoring database %s", l.database)
+	if err := j.restoreOne(h.ctx, j.server, m, d, l.database); err != nil {
+		l.partial = leavesPart(err)
+		if backup.ReasonOf(err) == backup.TargetNotEmpty {
+			err = backup.Errorf(backup.TargetNotEmpty, "database %s was written to by another client while it was restored, and is left as it is: stop that client, and create another Restore, with overwrite: %w", l.database, err)
+		}
+		return 0, err
+	}
+	if err := h.restored(l); err != nil {
+		return 0, err
+	}
+	n, err := j.compare(h.ctx, j.server, d, l.database)
+	if err != nil {
+		return 0, fmt.Errorf("database %s has all of the backup, and is left as it is: %w", l.database, err)
+	}
+	return n, nil
 }
 
 // leavesPart reports whether a restore that failed has left a part of a backup, and no other client
@@ -141,7 +183,11 @@ func (j *job) held(h *hold, dumps []backup.Dump, to map[string]string) ([]string
 		}
 		l := h.of(database)
 		if !j.task.Overwrite && !l.resumes {
-			if l.before != nil && l.before.Began {
+			switch {
+			case l.before == nil || !l.before.Began:
+			case l.before.Restored:
+				what += ", which " + nameOf(l.before) + " restored"
+			default:
 				what += ", which " + nameOf(l.before) + " left there when it was stopped half-way"
 			}
 			return nil, backup.Errorf(backup.TargetNotEmpty, "database %s is not empty: it holds %s. Set overwrite to drop what it holds", database, what)
@@ -153,12 +199,12 @@ func (j *job) held(h *hold, dumps []backup.Dump, to map[string]string) ([]string
 
 // wipe drops what a failed restore left, even if the pod is being stopped: half a database must
 // not be taken for a whole one. A database that another restore has locked meanwhile is left
-// alone.
-func (h *hold) wipe() {
+// alone. If the Restore is tried again, the locks of whole databases stay for its next pod.
+func (h *hold) wipe(again bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), cleanUpWithin)
 	defer cancel()
 	for _, l := range h.locks {
-		l.stays = l.whole
+		l.stays = l.whole && again
 		if !l.partial || !h.ours(ctx, l) {
 			continue
 		}

@@ -17,6 +17,7 @@ func (j *job) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer j.pin(ctx, item.ID)()
 	rows, err := j.tryOut(ctx, item.Manifest)
 	if err != nil {
 		// The backup no longer counts as verified.
@@ -129,6 +130,11 @@ func (j *job) restoreTo(ctx context.Context, server engine.Server, m *backup.Man
 	if err := j.restoreOne(ctx, server, m, d, database); err != nil {
 		return 0, err
 	}
+	return j.compare(ctx, server, d, database)
+}
+
+// compare compares how many rows a restored database has with those of its dump, and returns them.
+func (j *job) compare(ctx context.Context, server engine.Server, d backup.Dump, database string) (int64, error) {
 	got, err := server.Count(ctx, database)
 	if err != nil {
 		return 0, err

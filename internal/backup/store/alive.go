@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
 	"time"
@@ -16,13 +17,50 @@ import (
 // destination.
 const RunningObject = "running"
 
-// beat is how often RunningObject is renewed. A pod that missed three beats is dead.
+// readingPrefix begins the name of an object in a backup's folder while a pod reads the backup. Each
+// pod has its own, and renews it with every beat.
+const readingPrefix = "reading-"
+
+// beat is how often these objects are renewed. A pod that missed three beats is dead.
 const beat = 15 * time.Second
 
 // Keep renews the RunningObject of the backup with the id until stop is called.
 func (s *Store) Keep(ctx context.Context, id string) (stop func(), err error) {
-	name := id + "/" + RunningObject
-	mark := func() error { return s.Write(ctx, name, []byte("This backup is being made.\n")) }
+	return s.renew(ctx, id+"/"+RunningObject, "This backup is being made.\n")
+}
+
+// Pin keeps the backup with the id from expiring until stop is called. It fails if the credentials
+// may not write.
+func (s *Store) Pin(ctx context.Context, id string) (stop func(), err error) {
+	name := id + "/" + readingPrefix + rand.Text()
+	end, err := s.renew(ctx, name, "This backup is being read.\n")
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		end()
+		// One that stays is not renewed, and keeps nothing.
+		_ = s.Delete(context.WithoutCancel(ctx), name)
+	}, nil
+}
+
+// IsRead reports whether a pod reads the backup with the id. The one with the id own is being made by
+// the caller: both times are the store's, so its clock alone counts.
+func (s *Store) IsRead(ctx context.Context, id, own string) (bool, error) {
+	now, err := s.list(ctx, s.folders.of(own), own+"/"+RunningObject)
+	if err != nil || len(now) == 0 {
+		return false, err
+	}
+	pins, err := s.list(ctx, s.folders.of(id), id+"/"+readingPrefix)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(pins, func(o object) bool { return now[0].modified.Sub(o.modified) < 4*s.beat }), nil
+}
+
+// renew writes an object again with every beat until stop is called.
+func (s *Store) renew(ctx context.Context, name, text string) (stop func(), err error) {
+	mark := func() error { return s.Write(ctx, name, []byte(text)) }
 	if err := mark(); err != nil {
 		return nil, err
 	}
@@ -37,8 +75,8 @@ func (s *Store) Keep(ctx context.Context, id string) (stop func(), err error) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				// The next beat makes up for a failed one. If the store is unreachable, the
-				// backup fails too.
+				// The next beat makes up for a failed one. If the store is unreachable, what the
+				// pod does fails too.
 				_ = mark()
 			}
 		}

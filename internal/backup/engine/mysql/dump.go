@@ -159,15 +159,37 @@ func (s *Server) Count(ctx context.Context, database string) (map[string]int64, 
 	if err != nil {
 		return nil, err
 	}
+	conn, err := s.unlimited(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
 	out := make(map[string]int64, len(tables))
 	for _, table := range tables {
 		var n int64
-		if err := s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+quote(database)+"."+quote(table)).Scan(&n); err != nil {
+		if err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+quote(database)+"."+quote(table)).Scan(&n); err != nil {
 			return nil, failed(ctx, "cannot count the rows of "+table, err)
 		}
 		out[table] = n
 	}
 	return out, nil
+}
+
+// unlimited returns a connection whose statements may take as long as they need, whatever the limits
+// of the server: MySQL and MariaDB have a variable each.
+func (s *Server) unlimited(ctx context.Context) (*sql.Conn, error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return nil, failed(ctx, "cannot connect to the server", err)
+	}
+	for _, variable := range []string{"max_execution_time", "max_statement_time"} {
+		_, err := conn.ExecContext(ctx, "SET SESSION "+variable+" = 0")
+		if err != nil && number(err) != errUnknownVariable {
+			_ = conn.Close()
+			return nil, failed(ctx, "cannot set up the session", err)
+		}
+	}
+	return conn, nil
 }
 
 // Query fails unless the query returns a row, and none whose first column is false, 0 or null.

@@ -17,6 +17,8 @@ const (
 	errNoTable      = 1146
 	errUnknownTable = 1109
 	errDuplicate    = 1062
+
+	errUnknownVariable = 1193
 )
 
 // number returns the number of a server's error, or 0.

@@ -81,12 +81,11 @@ func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[st
 			return failed(ctx, "cannot begin", err)
 		}
 		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-		// The transaction is open for as long as the dump takes, so no timeout applies to it.
-		// With row_security off, rows that the user may not read are an error instead of missing
-		// in the count.
-		_, err = tx.Exec(ctx, `SELECT set_config(name, CASE name WHEN 'row_security' THEN 'off' ELSE '0' END, true) FROM pg_settings
-			WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout', 'row_security')`)
-		if err != nil {
+		if err := unlimited(ctx, tx); err != nil {
+			return err
+		}
+		// Rows that the user may not read are an error instead of missing in the count.
+		if _, err := tx.Exec(ctx, "SET LOCAL row_security = off"); err != nil {
 			return failed(ctx, "cannot set up the session", err)
 		}
 		var snapshot string
@@ -108,6 +107,14 @@ func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[st
 		return failed(ctx, "cannot end the snapshot", err)
 	})
 	return tables, err
+}
+
+// unlimited lifts all timeouts that a server, a database or a user has from a transaction, which is
+// open for as long as a dump or a count takes.
+func unlimited(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `SELECT set_config(name, '0', true) FROM pg_settings
+		WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`)
+	return failed(ctx, "cannot set up the session", err)
 }
 
 func (s *Server) dump(ctx context.Context, database, snapshot string, w io.Writer) error {
@@ -184,6 +191,9 @@ func (s *Server) Count(ctx context.Context, database string) (map[string]int64, 
 			return failed(ctx, "cannot begin", err)
 		}
 		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+		if err := unlimited(ctx, tx); err != nil {
+			return err
+		}
 		out, err = count(ctx, tx)
 		return err
 	})
