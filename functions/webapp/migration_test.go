@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -115,6 +116,32 @@ func TestMigrationsNeverOverlap(t *testing.T) {
 				t.Errorf("%s\nAnd all is well: got %s, %q", tc.reason, c.Phase(), c.Message())
 			}
 		})
+	}
+}
+
+// TestMigrationLeft: a migration that an earlier claim of the name has left, as kubectl delete
+// --cascade=orphan does, ends before one of another image begins.
+func TestMigrationLeft(t *testing.T) {
+	was, second := migrating(t, "{active: 1, ready: 1}")
+	c := functionstest.New(t, functionstest.WebApp(`{image: "x:3", migration: {args: [m]}}`))
+	c.Function, c.Settings = was.Function, was.Settings
+	for component, o := range was.Observed {
+		left := proto.CloneOf(o)
+		delete(functionstest.Fields(left, "metadata"), "managedFields")
+		functionstest.Set(left, "hello", "metadata", "labels", "crossplane.io/composite")
+		functionstest.Set(left, component, "metadata", "annotations", "crossplane.io/composition-resource-name")
+		c.Others = append(c.Others, left)
+	}
+	for range 4 {
+		c.Reconcile()
+		if diff := cmp.Diff([]string{second}, migrations(c)); diff != "" {
+			t.Fatalf("While it runs, it alone: -want, +got:\n%s", diff)
+		}
+	}
+	c.SetStatus(second, `{succeeded: 1, conditions: [{type: Complete, status: "True"}]}`)
+	c.Reconcile()
+	if diff := cmp.Diff([]string{migrationOf("x:3", "m")}, migrations(c)); diff != "" {
+		t.Errorf("Once it has ended, the next: -want, +got:\n%s", diff)
 	}
 }
 

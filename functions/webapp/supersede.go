@@ -1,13 +1,20 @@
 package webapp
 
 import (
+	"fmt"
+	"strings"
+
+	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 	"google.golang.org/protobuf/types/known/structpb"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/health"
+	"github.com/storeplane/storeplane/internal/label"
+	"github.com/storeplane/storeplane/internal/structs"
 )
 
 // supersededAnnotation marks the Job of a migration that was suspended because the claim declares
@@ -24,6 +31,11 @@ type superseded struct {
 // observeMigrations returns the unfinished Jobs of migrations that the claim no longer declares,
 // and the Job of the declared one if that was suspended while another one was declared.
 func observeMigrations(c *compose.Claim, wanted string) (others []superseded, suspended *batchv1.Job, err error) {
+	if wanted != "" && len(c.ObservedComponents(migration+"-")) == 0 {
+		if others, err = leftMigrations(c, wanted); err != nil {
+			return nil, nil, err
+		}
+	}
 	for _, name := range c.ObservedComponents(migration + "-") {
 		observed := c.Observed(name)
 		if name == wanted && !isSuperseded(observed) || name != wanted && hasEnded(observed) {
@@ -40,6 +52,34 @@ func observeMigrations(c *compose.Claim, wanted string) (others []superseded, su
 		others = append(others, m)
 	}
 	return others, suspended, nil
+}
+
+// leftMigrations returns the unfinished Jobs that an earlier claim of this name has left, such as one
+// that was deleted with --cascade=orphan: this claim adopts them. It requires them once, before the
+// first migration of the claim.
+func leftMigrations(c *compose.Claim, wanted string) ([]superseded, error) {
+	labels := build.ScopeOf(c).Selector(migration)
+	labels[label.ManagedBy] = label.Storeplane
+	jobs, fetched := c.Require("migrations", &fnv1.ResourceSelector{
+		ApiVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job", Namespace: new(c.Namespace()),
+		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: labels}},
+	})
+	if !fetched && !c.IsReview() {
+		return nil, compose.ErrPending
+	}
+	var out []superseded
+	for _, job := range jobs {
+		component := job.GetFields()["metadata"].GetStructValue().GetFields()["annotations"].GetStructValue().GetFields()[compose.ComponentAnnotation].GetStringValue()
+		if component == wanted || !strings.HasPrefix(component, migration+"-") || hasEnded(job) {
+			continue
+		}
+		m := superseded{component: component}
+		if err := structs.Decode(job, &m.job); err != nil {
+			return nil, fmt.Errorf("cannot read Job %s: %w", component, err)
+		}
+		out = append(out, m)
+	}
+	return out, nil
 }
 
 func isSuperseded(job *structpb.Struct) bool {

@@ -22,8 +22,10 @@ const AllowAdoptionAnnotation = "storeplane.example.com/allow-adoption-by"
 // that composed the claim, and the annotation the component (RenderComposedResourceMetadata of
 // crossplane/crossplane v2.4.0).
 const (
-	compositeLabel      = "crossplane.io/composite"
-	componentAnnotation = "crossplane.io/composition-resource-name"
+	compositeLabel = "crossplane.io/composite"
+
+	// ComponentAnnotation names the component that an object was composed for.
+	ComponentAnnotation = "crossplane.io/composition-resource-name"
 )
 
 // ExistingPrefix begins the names under which objects are required that components would be applied
@@ -63,7 +65,7 @@ func (c *Claim) standingOf(component string, obj *structpb.Struct) standing {
 	if annotation(obj, AllowAdoptionAnnotation) == c.Kind()+"/"+c.Name() {
 		return adoptable
 	}
-	if by := label(obj, compositeLabel); annotation(obj, componentAnnotation) == component && (by == c.Name() || by != "" && by == c.Label(compositeLabel)) && c.mayHaveApplied(obj) {
+	if by := label(obj, compositeLabel); annotation(obj, ComponentAnnotation) == component && (by == c.Name() || by != "" && by == c.Label(compositeLabel)) && c.mayHaveApplied(obj) {
 		return adoptable
 	}
 	return foreign

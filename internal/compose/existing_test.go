@@ -33,7 +33,7 @@ func ownedBy(s *structpb.Struct, kind, name, uid string) *structpb.Struct {
 
 // labelled returns a copy of an object with the label and the annotation of a composed resource.
 func labelled(s *structpb.Struct, claim, component string) *structpb.Struct {
-	out := annotated(s, componentAnnotation, component)
+	out := annotated(s, ComponentAnnotation, component)
 	child(child(out, "metadata"), "labels").Fields[compositeLabel] = structpb.NewStringValue(claim)
 	return out
 }
