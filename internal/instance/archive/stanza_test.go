@@ -60,6 +60,35 @@ func TestTwin(t *testing.T) {
 	t.Log(other.Failure())
 }
 
+// TestTwinAhead: a copy that was promoted, and the cluster that it is a copy of, archive to one place
+// under different names. The archive has a timeline then that the cluster does not have.
+func TestTwinAhead(t *testing.T) {
+	p := newPlace(t)
+	source := p.primary("source")
+	source.backUp()
+	source.write()
+	source.archived()
+	last := func() uint32 {
+		t.Helper()
+		n, err := source.LastTimeline(t.Context(), testLog{t})
+		p.must(err)
+		return n
+	}
+	if n := last(); n != 1 {
+		t.Errorf("the archive ends with timeline %d, and its cluster is on 1", n)
+	}
+	twin := p.server("twin")
+	twin.restore(source)
+	twin.start()
+	twin.write()
+	twin.archived()
+	source.write()
+	source.archived()
+	if n := last(); n != 2 || source.Failure() != "" {
+		t.Errorf("want timeline 2 in the archive, and no failure, got %d, %q", n, source.Failure())
+	}
+}
+
 // restore restores the newest backup of a source and all that it has archived.
 func (s *server) restore(source *server) {
 	s.t.Helper()

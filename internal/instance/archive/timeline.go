@@ -166,7 +166,7 @@ func (c Config) NewTimeline(ctx context.Context, log io.Writer) error {
 	}
 	taken := uint32(asked.After) //nolint:gosec // timelines have 32 bits
 	if !asked.Alone {
-		archived, err := c.archived(ctx, log)
+		archived, err := c.LastTimeline(ctx, log)
 		if err != nil {
 			return err
 		}
@@ -205,8 +205,8 @@ func (c Config) NewTimeline(ctx context.Context, log io.Writer) error {
 	return nil
 }
 
-// archived returns the last timeline in the archive, or 0.
-func (c Config) archived(ctx context.Context, log io.Writer) (uint32, error) {
+// LastTimeline returns the last timeline in the archive, or 0.
+func (c Config) LastTimeline(ctx context.Context, log io.Writer) (uint32, error) {
 	tool, err := c.Tool(log)
 	if errors.Is(err, ErrNone) {
 		return 0, nil

@@ -28,9 +28,11 @@ const (
 	beatPeriod = time.Minute
 
 	// createAgain is the pause before a repository is set up again after a failure.
-	// createWithin bounds each call of pgBackRest: setting up, comparing and listing.
-	createAgain  = 30 * time.Second
-	createWithin = 3 * time.Minute
+	// createWithin bounds each call of pgBackRest that sets up or lists.
+	// compareWithin bounds a comparison: an archive of weeks has millions of objects to list.
+	createAgain   = 30 * time.Second
+	createWithin  = 3 * time.Minute
+	compareWithin = 15 * time.Minute
 
 	// failingFor is how long archiving fails before that is reported, since PostgreSQL retries
 	// it all the time. stuckFor is how long a segment may wait.
@@ -57,6 +59,10 @@ type archiving struct {
 	// which a restore reaches a segment.
 	complete func(ctx context.Context, current string) (*archive.Comparison, error)
 	sets     func(ctx context.Context, current string) ([]pgbackrest.Set, error)
+
+	// timeline returns the last timeline in the archive.
+	timeline func(ctx context.Context) (uint32, error)
+	twin     twin
 
 	// version is that of the configuration with which the repository was set up.
 	version string
@@ -92,7 +98,7 @@ func (m *Manager) newArchiving() *archiving {
 		failure: c.Failure,
 		place:   c.Place,
 		complete: func(ctx context.Context, current string) (*archive.Comparison, error) {
-			ctx, cancel := context.WithTimeout(ctx, createWithin)
+			ctx, cancel := context.WithTimeout(ctx, compareWithin)
 			defer cancel()
 			return archive.Complete(ctx, c, current, logWriter{m.Log})
 		},
@@ -100,6 +106,11 @@ func (m *Manager) newArchiving() *archiving {
 			ctx, cancel := context.WithTimeout(ctx, createWithin)
 			defer cancel()
 			return c.Sets(ctx, current, logWriter{m.Log})
+		},
+		timeline: func(ctx context.Context) (uint32, error) {
+			ctx, cancel := context.WithTimeout(ctx, createWithin)
+			defer cancel()
+			return c.LastTimeline(ctx, logWriter{m.Log})
 		},
 	}
 }
@@ -142,7 +153,7 @@ func (a *archiving) pass(ctx context.Context, now time.Time) {
 	stanza := pgbackrest.StanzaOf(stats.System, place)
 	if desired.Backup == nil {
 		a.publishArchive(nil, stats.System, stanza, "")
-		a.beats, a.created, a.whole = nil, false, whole{}
+		a.beats, a.created, a.whole, a.twin = nil, false, whole{}, twin{}
 		a.metrics.Archive(nil, 0)
 		return
 	}
@@ -152,6 +163,7 @@ func (a *archiving) pass(ctx context.Context, now time.Time) {
 	problem := a.setUp(ctx, now)
 	a.beat(ctx, now)
 	a.keepWhole(ctx, now, stats)
+	a.lookForTwin(ctx, now, stats)
 	state := a.judge(stats)
 	if strings.Contains(state.Failing, pgbackrest.ArchiveInfo) {
 		// The store has lost what it held, so the repository is set up again.
@@ -221,8 +233,8 @@ func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
 			rest = append(rest, b)
 			continue
 		}
-		if state.Open() {
-			// A restore does not get past the gap to this time.
+		if state.Open() || a.twin.timeline != 0 {
+			// A restore does not get past the gap to this time, or follows the twin.
 			continue
 		}
 		if at := b.at.UTC().Truncate(time.Second); state.Recoverable == nil || at.Sub(*state.Recoverable) >= instance.ArchiveStep {
@@ -250,6 +262,13 @@ func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
 		state.Failing = a.failure()
 	case s.Now.Sub(s.Oldest) >= stuckFor:
 		state.Failing = "WAL waits to be archived for more than five minutes"
+	}
+	switch {
+	case state.Failing != "":
+	case a.twin.timeline != 0:
+		state.Failing = a.twin.message(s.Current)
+	case a.unlike != "" && s.Now.Sub(a.since) >= stuckFor:
+		state.Failing = "the archive cannot be compared with the servers' WAL, all of which is kept until then: " + a.unlike
 	}
 	state.Full = pgbackrest.Full(state.Failing)
 	if state.Failing != "" && !s.LastAt.IsZero() {

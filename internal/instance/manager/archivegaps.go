@@ -31,6 +31,11 @@ type whole struct {
 	compared bool
 	attempt  time.Time
 
+	// unlike is why the archive cannot be compared, and since is when that was first attempted.
+	// Until it is compared all WAL is kept.
+	unlike string
+	since  time.Time
+
 	// known is true once gaps contains those that the primary before reported, and recoverable
 	// what could be restored then.
 	known       bool
@@ -80,10 +85,15 @@ func (a *archiving) compare(ctx context.Context, now time.Time, s postgres.Archi
 		return
 	}
 	a.attempt = now
+	if a.since.IsZero() {
+		a.since = now
+	}
 	c, err := a.complete(ctx, s.Current)
 	if !a.Note("compare the archive with WAL", err) {
+		a.unlike = err.Error()
 		return
 	}
+	a.unlike, a.since = "", time.Time{}
 	if !c.BackedUp {
 		a.gaps = withoutSets(a.gaps, c.Compared, a.backedUp)
 		a.compared, a.backedUp, a.recoverable = true, false, nil

@@ -130,9 +130,20 @@ func TestKeepWhole(t *testing.T) {
 	a.created, fault = true, errors.New("the store does not answer")
 	step("at first", 1, 0, 0)
 	step("at once again", 1, 0, 0)
+	a.failure = func() string { return "" }
+	says := func(at time.Time) string { return a.judge(postgres.Archiver{Now: at}).Failing }
+	if got := says(now.Add(stuckFor - time.Second)); got != "" {
+		t.Errorf("it has failed for a moment: got %q", got)
+	}
+	if got, want := says(now.Add(stuckFor)), "the archive cannot be compared with the servers' WAL, all of which is kept until then: the store does not answer"; got != want {
+		t.Errorf("it fails for minutes: want %q, got %q", want, got)
+	}
 	fault, lost = nil, []wal.Range{{First: wal.Segment{Timeline: 1, Number: 3}, Last: wal.Segment{Timeline: 1, Number: 4}}}
 	now = now.Add(compareAgain)
 	step("once the store answers", 2, 0, 1)
+	if got := says(now.Add(time.Hour)); got != "" {
+		t.Errorf("it is compared: got %q", got)
+	}
 	step("afterwards", 2, 1, 1)
 	lost, now = nil, now.Add(openPeriod)
 	step("once a standby has filled the gap", 3, 1, 0)
