@@ -51,6 +51,9 @@ type job struct {
 	// retryFor is how long errors of the archive are retried, or 0 for the default of package
 	// recovery.
 	retryFor time.Duration
+
+	// lookAgain is the pause before the archive is listed again, or 0 for the default.
+	lookAgain time.Duration
 }
 
 func fail(reason backup.Reason, err error) error { return &backup.Error{Reason: reason, Err: err} }

@@ -456,6 +456,19 @@ func TestVerifyGap(t *testing.T) {
 	if r := c.do(c.task(backup.Verify)); r.Failure != nil {
 		t.Fatalf("verify of a whole archive: got %+v", r.Failure)
 	}
+	// Several processes archive at once: a segment that comes a moment later is not missing.
+	late := c.segment()
+	if err := os.Rename(late, late+".late"); err != nil {
+		t.Fatal(err)
+	}
+	soon := c.verifier(testLog{t})
+	soon.lookAgain = 2 * time.Second
+	back := time.AfterFunc(soon.lookAgain/2, func() { _ = os.Rename(late+".late", late) })
+	defer back.Stop()
+	if err := soon.whole(t.Context(), c.sets(), c.sets()[0]); err != nil {
+		t.Errorf("verify of an archive in which a segment comes late: %v", err)
+	}
+
 	gone := c.lose()
 	r := c.do(c.task(backup.Verify))
 	if r.Failure == nil || r.Failure.Reason != backup.ArchiveGap || !strings.Contains(r.Failure.Message, gone) {
@@ -473,15 +486,21 @@ func TestVerifyGap(t *testing.T) {
 	}
 }
 
-// lose removes the last segment but one from the archive, and returns its name.
-func (c *cluster) lose() string {
+// segment returns the file of the last segment but one in the archive.
+func (c *cluster) segment() string {
 	c.t.Helper()
 	found, err := filepath.Glob(filepath.Join(c.path("repo"), "archive", c.stanza, "*-1", "*", strings.Repeat("[0-9A-F]", 24)+"-*"))
 	if err != nil || len(found) < 3 {
-		c.t.Fatalf("cannot find segments to lose: %v, %v", found, err)
+		c.t.Fatalf("cannot find segments: %v, %v", found, err)
 	}
 	slices.Sort(found)
-	file := found[len(found)-2]
+	return found[len(found)-2]
+}
+
+// lose removes that segment, and returns its name.
+func (c *cluster) lose() string {
+	c.t.Helper()
+	file := c.segment()
 	if err := os.Remove(file); err != nil {
 		c.t.Fatal(err)
 	}

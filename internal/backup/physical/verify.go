@@ -1,6 +1,7 @@
 package physical
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 	"github.com/storeplane/storeplane/internal/pgbackrest/recovery"
+	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 	"github.com/storeplane/storeplane/internal/text"
 )
 
@@ -75,6 +77,20 @@ func (j *job) choose(sets []pgbackrest.Set) (pgbackrest.Set, error) {
 	return set, nil
 }
 
+// lookAgain is the pause before the archive is listed again where a segment is missing.
+const lookAgain = 20 * time.Second
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
 // whole checks that no WAL is missing after a set began. The other checks do not find that:
 // pgBackRest's verify checks the files that exist, and the restore replays WAL only up to the end
 // of the set. WAL that is missing before the set does not affect it, and no backup brings it
@@ -85,6 +101,25 @@ func (j *job) whole(ctx context.Context, sets []pgbackrest.Set, set pgbackrest.S
 		return err
 	}
 	gaps := branch.Gaps()
+	// Several processes archive at once, so that a later segment may come before an earlier one. What is
+	// missing for longer than that takes is a gap.
+	for range 2 {
+		if len(gaps) == 0 {
+			break
+		}
+		if err := pause(ctx, cmp.Or(j.lookAgain, lookAgain)); err != nil {
+			return err
+		}
+		if branch, err = j.tool.Branch(ctx, set); err != nil {
+			return err
+		}
+		before := gaps
+		gaps = slices.DeleteFunc(branch.Gaps(), func(g wal.Range) bool {
+			return !slices.ContainsFunc(before, func(b wal.Range) bool {
+				return b.First.Number <= g.Last.Number && g.First.Number <= b.Last.Number
+			})
+		})
+	}
 	switch {
 	case len(gaps) > 0:
 		return fail(backup.ArchiveGap, fmt.Errorf("cannot restore what was written after backup %s: WAL %s is missing in the archive: make a backup now, which ends the gap", set.Label, gaps[0]))
