@@ -382,6 +382,9 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 	add(compose.Component{Name: backupGuard, Part: backups, Object: d.backupPolicy()})
 	// Once these are healthy the system identifier is known, too.
 	after := []string{d.server, instances}
+	if d.backsUpAlone() {
+		after = nil
+	}
 	add(compose.Component{Name: backupFull, Part: backups, After: after, Make: func() compose.Object {
 		return d.backupCronJob(backupFull, b.schedule, true)
 	}})
@@ -396,13 +399,15 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 	if d.live.primary() != "" {
 		urgent = nil
 	}
-	firstName, firstAfter := d.firstName(), after
+	firstAfter := after
 	if d.live.cluster.Archive.Lost() {
 		firstAfter = urgent
 	}
-	add(compose.Component{Name: firstName, Part: backups, After: firstAfter, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
-		return d.firstBackup(firstName)
-	}})
+	for _, name := range d.firstJobs() {
+		add(compose.Component{Name: name, Part: backups, After: firstAfter, Once: true, Health: alwaysHealthy, Make: func() compose.Object {
+			return d.firstBackup(name)
+		}})
+	}
 	for _, name := range d.gapJobs() {
 		add(compose.Component{Name: name, Part: backups, After: urgent, Once: true, Aside: true, Make: func() compose.Object {
 			return d.firstBackup(name)
@@ -423,11 +428,48 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 // sleepsEmpty reports whether the cluster is hibernated and has never run.
 func (d *inputs) sleepsEmpty() bool { return d.spec.Hibernated && d.live.cluster.System == "" }
 
-// firstName returns the component of the Job that makes the first backup into a repository: without
-// a backup the archive restores nothing.
-func (d *cluster) firstName() string {
+// replicasWithin is how long the first backup and the schedule wait for servers that do not become
+// ready. Usually the backup is made once the replicas have copied the primary, and not beside that.
+const replicasWithin = 10 * time.Minute
+
+// backsUpAlone reports whether backups no longer wait for all servers: there is a primary that archives,
+// which takes writes that nothing else has, and another server may be missing for days. While servers
+// are replaced the primary may not have the repository yet.
+func (d *cluster) backsUpAlone() bool {
+	l := d.live
+	archives := l.primary() != "" && l.cluster.System != "" && l.cluster.Archive != nil && !l.isOutdated()
+	return archives && !l.created.IsZero() && l.now.Sub(l.created) >= replicasWithin
+}
+
+// firstJobs returns the components of the Jobs that make the first backup: the last attempt, and those
+// that still run.
+func (d *cluster) firstJobs() []string {
+	last := d.firstName()
+	names := []string{last}
+	for name := range d.live.jobs {
+		if strings.HasPrefix(name, d.firstBase()) && name != last && !d.ended(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// firstName returns the component of the last attempt at the first backup into a repository: without a
+// backup the archive restores nothing. It is retried as long as the repository has none.
+func (d *cluster) firstName() string { return d.attempt(d.firstBase(), d.lacksFirst()) }
+
+// firstBase returns the component of the first attempt at that.
+func (d *cluster) firstBase() string {
 	o := d.backup.destination
 	return backupFirst + "-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint)[:8]
+}
+
+// lacksFirst reports whether the repository has never had a backup. Once it has lost those that it had,
+// there is a gap, whose backup is retried.
+func (d *cluster) lacksFirst() bool {
+	a := d.live.cluster.Archive
+	return a != nil && !a.BackedUp && !a.Open()
 }
 
 // openGap returns the last gap in the archive after which no backup was completed, or nil.
@@ -455,11 +497,11 @@ const (
 	mostAttempts = 99
 )
 
-// pollInterval returns the installation's interval, or a minute at most while a backup is retried
-// some time after its Job has ended: no event announces that.
+// pollInterval returns the installation's interval, or a minute at most while a backup is to begin
+// some time after its Job has ended, or without servers that are missing: no event announces that.
 func (d *cluster) pollInterval() time.Duration {
 	interval := d.settings.Interval()
-	if !d.spec.Hibernated && (d.openGap() != nil || d.full()) && (interval == 0 || interval > time.Minute) {
+	if !d.spec.Hibernated && (d.openGap() != nil || d.full() || d.awaitsFirst()) && (interval == 0 || interval > time.Minute) {
 		return time.Minute
 	}
 	return interval
@@ -476,7 +518,12 @@ func (d *cluster) gapName() string {
 	if first := d.firstName(); d.live.cluster.Archive.Lost() && !d.ended(first) {
 		return first
 	}
-	name := backupGap + "-" + build.Digest(gap.First, gap.Last)[:8]
+	return d.attempt(backupGap+"-"+build.Digest(gap.First, gap.Last)[:8], true)
+}
+
+// attempt returns the component of the last attempt at a backup, whose first one has the name. If it is
+// retried, the next one begins gapAgain after the one before has failed.
+func (d *cluster) attempt(name string, retried bool) string {
 	attempt := func(n int) string {
 		if n == 1 {
 			return name
@@ -489,7 +536,7 @@ func (d *cluster) gapName() string {
 			last = n + 1
 		}
 	}
-	if at := failedAt(d.live.jobs[attempt(last)]); !at.IsZero() && d.live.now.Sub(at) >= gapAgain && !d.roomAtWork() {
+	if at := failedAt(d.live.jobs[attempt(last)]); retried && !at.IsZero() && d.live.now.Sub(at) >= gapAgain && !d.roomAtWork() {
 		last = last%mostAttempts + 1
 	}
 	return attempt(last)
@@ -513,6 +560,16 @@ func (d *cluster) gapJobs() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// awaitsFirst reports whether the first backup is to begin without an event: it has failed, or it waits
+// for servers that may never be ready.
+func (d *cluster) awaitsFirst() bool {
+	if !d.backup.enabled || !d.traits.Archives || d.live.primary() == "" {
+		return false
+	}
+	job, there := d.live.jobs[d.firstName()]
+	return !there && !d.backsUpAlone() || d.lacksFirst() && !failedAt(job).IsZero()
 }
 
 // ended reports whether the Job of a component has completed or failed.

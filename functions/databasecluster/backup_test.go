@@ -118,6 +118,8 @@ func TestBackupConditions(t *testing.T) {
 	step("Nothing is known", "False Pending No backup has been made yet", "True Archiving", "Running")
 	c.SetStatus("backup", `{conditions: [{type: Ready, status: "False", reason: Failed, message: It failed}], atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreDenied, message: "cannot make a backup: 403"}}}`)
 	step("The tool's words", "False BackupFailed cannot make a backup: 403", "True Archiving", "Running")
+	c.SetStatus("backup", `{conditions: [{type: Ready, status: "False", reason: BackupOverdue, message: "The newest good backup is older than two periods of the schedule"}], atProvider: {}}`)
+	step("None has run", "False BackupFailed The newest good backup is older than two periods of the schedule", "True Archiving", "Running")
 	c.SetStatus("backup", `{conditions: [{type: Ready, status: "True", reason: Available, message: "The last backup failed"}, {type: Verified, status: "True", reason: Verified}], atProvider: {lastFailure: {time: "2026-01-01T00:00:00Z", reason: StoreFull, message: "cannot make a backup: there is no room"}}}`)
 	step("One failure, and an older backup is good", "False BackupFailed cannot make a backup: there is no room", "True Archiving", "Running")
 	c.SetStatus("backup", `{conditions: [{type: Ready, status: "True", reason: Available}, {type: Verified, status: "False", reason: BackupCorrupt, message: It is damaged}]}`)

@@ -140,6 +140,10 @@ func (d *cluster) backups() verdict {
 	if v := w.failed(); v != nil {
 		return *v
 	}
+	if w.isOverdue() {
+		_, _, words := w.condition("Ready")
+		return verdict{reason: appsv1.ReasonBackupFailed, message: clip(words)}
+	}
 	if yes, _, words := w.condition("Ready"); !yes {
 		return verdict{reason: appsv1.ReasonPending, message: clip(cmp.Or(words, "No backup has been made yet"))}
 	}

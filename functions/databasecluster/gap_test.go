@@ -10,6 +10,7 @@ import (
 	"time"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"github.com/google/go-cmp/cmp"
 	k8sappsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 
@@ -113,6 +114,88 @@ func TestArchiveGapUnready(t *testing.T) {
 	c.Reconcile()
 	if !slices.ContainsFunc(c.ComponentNames(), func(n string) bool { return strings.HasPrefix(n, "backup-gap-") }) {
 		t.Errorf("no backup begins while a server is missing: %s", c.ConditionLine("ArchivingHealthy"))
+	}
+}
+
+// TestFirstBackupAgain: the first backup is made again some time after it has failed, for as long as the
+// repository has none.
+func TestFirstBackupAgain(t *testing.T) {
+	c := simulate(t, functionstest.Production)
+	c.Serve("backup")
+	c.Settle()
+	c.Reconcile()
+	jobs := func() []string {
+		return slices.DeleteFunc(c.ComponentNames(), func(n string) bool { return !strings.HasPrefix(n, "backup-first-") })
+	}
+	first := jobs()
+	if len(first) != 1 {
+		t.Fatalf("want one Job that makes the first backup, got %v", first)
+	}
+	fail := func(name string, ago time.Duration) {
+		c.SetStatus(name, fmt.Sprintf("{failed: 1, conditions: [{type: Failed, status: 'True', reason: PodFailurePolicy, lastTransitionTime: %q}]}", time.Now().Add(-ago).Format(time.RFC3339)))
+		c.Reconcile()
+		c.Reconcile() // By then the objects that are no longer desired are deleted.
+	}
+	if fail(first[0], 0); !slices.Equal(jobs(), first) {
+		t.Errorf("it has failed just now: want %v, got %v", first, jobs())
+	}
+	if ttl := c.Run().GetMeta().GetTtl().AsDuration(); ttl > time.Minute {
+		t.Errorf("it has failed just now: want to be looked at again within a minute, got %v", ttl)
+	}
+	fail(first[0], time.Hour)
+	again := jobs()
+	if len(again) != 1 || again[0] != first[0]+"-2" {
+		t.Fatalf("it has failed an hour ago: want another attempt than %v, got %v", first, again)
+	}
+	c.SetStatus(again[0], "{active: 1}")
+	c.ReportCluster(func(r *instance.Cluster) { r.Archive.BackedUp = true })
+	c.Reconcile()
+	if !slices.Contains(jobs(), again[0]) {
+		t.Errorf("an attempt that runs is not left to end: %v", jobs())
+	}
+}
+
+// TestFirstBackupUnready: the first backup and the schedule wait for a replica that is not ready, but not
+// for days.
+func TestFirstBackupUnready(t *testing.T) {
+	for name, tc := range map[string]struct {
+		age  time.Duration
+		want []string
+	}{
+		"Young": {age: 5 * time.Minute},
+		"Old":   {age: 11 * time.Minute, want: []string{"backup", "backup-first-", "backup-full"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := simulate(t, functionstest.Production)
+			c.Serve("backup")
+			functionstest.Set(c.Claim, time.Now().Add(-tc.age).Format(time.RFC3339), "metadata", "creationTimestamp")
+			c.Reconcile()
+			for range 20 {
+				c.Heal()
+				if c.Observed["postgresql"] != nil {
+					functionstest.Set(c.Observed["postgresql"], 2.0, "status", "readyReplicas")
+				}
+				c.Reconcile()
+			}
+			var got []string
+			for _, n := range c.ComponentNames() {
+				for _, w := range []string{"backup", "backup-full"} {
+					if n == w {
+						got = append(got, n)
+					}
+				}
+				if strings.HasPrefix(n, "backup-first-") {
+					got = append(got, "backup-first-")
+				}
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want, +got:\n%s\n%s", diff, c.ConditionLine("BackupHealthy"))
+			}
+			if ttl := c.Run().GetMeta().GetTtl().AsDuration(); tc.want == nil && ttl > time.Minute {
+				t.Errorf("want to be looked at again within a minute, got %v", ttl)
+			}
+		})
 	}
 }
 

@@ -32,8 +32,10 @@ type live struct {
 	// serves the volume to restore from.
 	repository, source statefulSet
 
-	// created is when the claim was created.
-	created time.Time
+	// created is when the claim was created, and timeline the last one in its status, or 0 before a
+	// server has been primary.
+	created  time.Time
+	timeline int64
 
 	// watcher is the status of the Backup. dumper is true if there is a Secret by which it connects.
 	watcher backupStatus
@@ -118,6 +120,16 @@ func (b *backupStatus) isPlain() bool {
 	return false
 }
 
+// isOverdue reports whether the newest backup is too old, though no backup failed: none has run.
+func (b *backupStatus) isOverdue() bool {
+	for _, c := range b.Status.Conditions {
+		if c.Type == "Ready" {
+			return c.Status == "False" && c.Reason == backupv1.ReasonBackupOverdue
+		}
+	}
+	return false
+}
+
 // condition returns whether the condition of a type is True, whether it is False, and its message.
 func (b *backupStatus) condition(typ string) (yes, no bool, words string) {
 	for _, c := range b.Status.Conditions {
@@ -129,7 +141,7 @@ func (b *backupStatus) condition(typ string) (yes, no bool, words string) {
 }
 
 func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
-	l := &live{members: map[string]instance.Member{}, jobs: map[string]batchv1.JobStatus{}, now: c.Now(), created: c.Created()}
+	l := &live{members: map[string]instance.Member{}, jobs: map[string]batchv1.JobStatus{}, now: c.Now(), created: c.Created(), timeline: c.StatusNumber("timeline")}
 	var err error
 	if l.exists, err = c.ReadObserved(t.Name, &l.set); err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func TestRefuses(t *testing.T) {
 // would be set.
 func TestOwnParameters(t *testing.T) {
 	for _, name := range []string{
-		"archive_cleanup_command", "archive_command", "archive_mode", "cluster_name", "data_directory", "hba_file", "hot_standby", "ident_file", "listen_addresses", "max_replication_slots",
+		"allow_alter_system", "archive_cleanup_command", "archive_command", "archive_mode", "cluster_name", "data_directory", "hba_file", "hot_standby", "ident_file", "listen_addresses", "max_replication_slots",
 		"max_wal_senders", "password_encryption", "port", "primary_conninfo", "recovery_end_command", "recovery_target_time", "restore_command", "ssl", "ssl_cert_file", "ssl_key_file",
 		"ssl_passphrase_command", "synchronous_standby_names", "unix_socket_directories", "wal_level", "wal_log_hints",
 	} {

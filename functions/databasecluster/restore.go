@@ -43,8 +43,9 @@ const (
 // cluster has had a primary.
 func (d *inputs) restores() bool { return d.spec.RestoreFrom != nil && !d.hasData() }
 
-// hasData reports whether a server has ever been primary.
-func (d *inputs) hasData() bool { return d.live.cluster.Primary != "" }
+// hasData reports whether a server has ever been primary. The claim's status remembers it where the
+// report was deleted.
+func (d *inputs) hasData() bool { return d.live.cluster.Primary != "" || d.live.timeline > 0 }
 
 // origin is what a cluster is filled from.
 type origin struct {

@@ -159,4 +159,21 @@ func TestRestoreBackup(t *testing.T) {
 	if c.Phase() != "Running" {
 		t.Errorf("want Running, got %s, %q", c.Phase(), c.Message())
 	}
+	// And the report, which is created again.
+	c.ReportCluster(func(r *instance.Cluster) { r.Timeline = 2 })
+	c.Reconcile()
+	before := servers(t, c).Spec.Template
+	delete(c.Observed, "instances")
+	for range 3 {
+		if rsp := c.Reconcile(); len(rsp.GetResults()) > 0 || c.Observed["instances"] == nil {
+			t.Fatalf("refused: %v", rsp.GetResults())
+		}
+	}
+	if diff := cmp.Diff(before, servers(t, c).Spec.Template); diff != "" {
+		t.Errorf("servers are replaced: -before, +after:\n%s", diff)
+	}
+	c.Settle()
+	if c.Phase() != "Running" {
+		t.Errorf("want Running, got %s, %q", c.Phase(), c.Message())
+	}
 }

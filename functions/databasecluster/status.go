@@ -17,7 +17,7 @@ func (d *cluster) status(o compose.Outcome) *appsv1.DatabaseClusterStatus {
 		Endpoint:         hostPort(d.traits.Port, d.Claim, primary, d.Namespace),
 		ConnectionSecret: d.Name(connection),
 		Primary:          l.primary(),
-		Timeline:         l.cluster.Timeline,
+		Timeline:         cmp.Or(l.cluster.Timeline, l.timeline),
 		Version:          l.version(),
 		ReadyReplicas:    l.set.Status.ReadyReplicas,
 	}

@@ -231,6 +231,9 @@ func (c *Claim) status(field string) *structpb.Value {
 	return c.composite.GetFields()["status"].GetStructValue().GetFields()[field]
 }
 
+// StatusNumber returns a number in the claim's observed status, or 0.
+func (c *Claim) StatusNumber(field string) int64 { return int64(c.status(field).GetNumberValue()) }
+
 // OwnedByOther reports whether a client other than Crossplane, such as an autoscaler, has set a
 // field of the object composed under a component's name. The path is that of managed fields:
 // "f:spec", "f:replicas".

@@ -447,7 +447,7 @@ type DatabaseClusterStatus struct {
 	// +optional
 	Primary string `json:"primary,omitempty"`
 
-	// Timeline of the primary: it grows by one with each failover.
+	// Timeline of the last primary: it grows by one with each failover.
 	// +optional
 	Timeline int64 `json:"timeline,omitempty"`
 

@@ -38,7 +38,7 @@ var names = engine.Names{
 
 // ownParameters are set by Storeplane or Patroni, which depend on them.
 var ownParameters = []string{
-	"archive_cleanup_command", "archive_command", "archive_mode", "cluster_name", "config_file", "data_directory", "external_pid_file",
+	"allow_alter_system", "archive_cleanup_command", "archive_command", "archive_mode", "cluster_name", "config_file", "data_directory", "external_pid_file",
 	"hba_file", "hot_standby", "ident_file", "listen_addresses", "log_destination", "logging_collector", "max_replication_slots",
 	"max_wal_senders", "password_encryption", "port", "primary_conninfo", "primary_slot_name", "recovery_target", "recovery_target_timeline", "restore_command",
 	"recovery_end_command", "recovery_target_action", "recovery_target_inclusive", "recovery_target_lsn", "recovery_target_name", "recovery_target_time", "recovery_target_xid", "promote_trigger_file",
