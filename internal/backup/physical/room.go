@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -46,13 +47,30 @@ func (j *job) makeRoom(ctx context.Context, full bool) error {
 			return nil
 		default:
 			return fail(backup.StoreFull, fmt.Errorf("cannot make a backup: it takes about %s, volume claim %s has %s of %s left, and no older backup may expire: %s",
-				readable(need.Backup), j.task.Destination.Bucket, readable(free), readable(size), wayOut))
+				readable(need.Backup), j.task.Destination.Bucket, readable(free), readable(size), j.wayOut()))
 		}
 	}
 }
 
-// wayOut is what to do about a volume that is too small.
-const wayOut = "enlarge it, by backup.storageSize of the DatabaseCluster if Storeplane created it, or choose another backup.destination"
+// wayOut returns what to do about a volume that is too small. Backups of other databases, such as one
+// that had the cluster's name before, are not this one's to expire.
+func (j *job) wayOut() string {
+	const larger = "enlarge it, by backup.storageSize of the DatabaseCluster if Storeplane created it, or choose another backup.destination"
+	dirs, _ := filepath.Glob(filepath.Join(j.path(), "backup", "*"))
+	var names []string
+	var sum int64
+	for _, dir := range dirs {
+		if name := filepath.Base(dir); name != j.task.Stanza {
+			names = append(names, name)
+			sum += bytesIn(dir, time.Time{}) + bytesIn(filepath.Join(j.path(), "archive", name), time.Time{})
+		}
+	}
+	if len(names) == 0 {
+		return larger
+	}
+	return fmt.Sprintf("%s. Backups of other databases take %s of it, of system identifier %s: once nothing of them is needed, remove their folders below %s/backup and %s/archive",
+		larger, readable(sum), strings.Join(names, ", "), j.path(), j.path())
+}
 
 // expireOldest expires the oldest backup that may expire, and reports whether there was one.
 func (j *job) expireOldest(ctx context.Context, sets []pgbackrest.Set) (bool, error) {
@@ -98,7 +116,7 @@ func (j *job) pack(ctx context.Context, options []string) error {
 			return errors.Join(err, expireErr)
 		}
 		if !expired {
-			return fail(backup.StoreFull, fmt.Errorf("cannot make a backup: volume claim %s is full, and no older backup may expire: %s: %w", j.task.Destination.Bucket, wayOut, err))
+			return fail(backup.StoreFull, fmt.Errorf("cannot make a backup: volume claim %s is full, and no older backup may expire: %s: %w", j.task.Destination.Bucket, j.wayOut(), err))
 		}
 	}
 }

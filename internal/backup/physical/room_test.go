@@ -194,8 +194,19 @@ func TestLastGoodBackupStays(t *testing.T) {
 		t.Fatalf("first backup: %+v", r.Failure)
 	}
 	before := c.sets()
+	// A database that had the name before has left this.
+	for _, of := range []string{"archive", "backup"} {
+		dir := filepath.Join(c.path("repo"), of, "7000000000000000099")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "file"), make([]byte, 40<<10), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r := c.do(c.backupTask())
-	if r.Failure == nil || r.Failure.Reason != backup.StoreFull || !strings.Contains(r.Failure.Message, "volume claim claim") || !strings.Contains(r.Failure.Message, "backup.storageSize") {
+	if r.Failure == nil || r.Failure.Reason != backup.StoreFull || !strings.Contains(r.Failure.Message, "volume claim claim") || !strings.Contains(r.Failure.Message, "backup.storageSize") ||
+		!strings.Contains(r.Failure.Message, "Backups of other databases take 80Ki of it, of system identifier 7000000000000000099: once nothing of them is needed") {
 		t.Errorf("backup without room: want StoreFull, got %+v", r.Failure)
 	} else {
 		t.Log(r.Failure.Message)
