@@ -76,15 +76,12 @@ func Choose(sets []Set, stanza string, target, now time.Time) (Set, error) {
 	if target.After(now) {
 		return Set{}, fmt.Errorf("%w for the time %s, which has not come yet", ErrNone, stamp(target))
 	}
-	if until := Until(target, sets); len(until) > 0 {
-		return until[len(until)-1], nil
+	for _, s := range slices.Backward(sets) {
+		if !s.First().After(target) {
+			return s, nil
+		}
 	}
 	return Set{}, fmt.Errorf("%w from before %s: the oldest was complete at %s", ErrNone, stamp(target), stamp(sets[0].First()))
-}
-
-// Until returns the sets from which a time can be restored.
-func Until(target time.Time, sets []Set) []Set {
-	return slices.DeleteFunc(slices.Clone(sets), func(s Set) bool { return s.First().After(target) })
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -92,17 +92,7 @@ func restore(ctx context.Context, c Config, log io.Writer) error {
 	r := recovery.Recovery{
 		Tool: tool, Set: set, Target: target, DataDir: c.stage(), WorkDir: filepath.Join(os.TempDir(), "recovery"), Processes: processes, Log: log,
 	}
-	err = r.Run(ctx, nil)
-	if errors.Is(err, recovery.ErrEarly) {
-		// The set may be of a branch that was abandoned before the time.
-		other, e := latest(ctx, tool, set.Stanza, pgbackrest.Until(target, sets))
-		if e == nil && other.Label != set.Label {
-			_, _ = fmt.Fprintf(log, "%v: restoring backup %s, which leads to the last timeline\n", err, other.Label)
-			r.Set = other
-			err = r.Run(ctx, nil)
-		}
-	}
-	return advise(err)
+	return advise(r.Run(ctx, nil))
 }
 
 // choose returns the set to restore. restoreFrom.systemIdentifier has to name the database if

@@ -13,11 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/instance"
-	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
 
@@ -88,50 +86,6 @@ func TestKilledRestore(t *testing.T) {
 				t.Errorf("%s\na restore over data: got %v, want it refused\n%s", tc.reason, err, out)
 			}
 		})
-	}
-}
-
-// TestRestoreAbandoned: the newest backup from before a time may be of a branch that was abandoned before
-// that time. Then the restore goes on from an older one, which leads to it.
-func TestRestoreAbandoned(t *testing.T) {
-	p := newPlace(t)
-	old := p.primary("old")
-	old.exec("CREATE TABLE t (who text)")
-	old.backUp()
-	stale := old.standby("stale")
-	stale.keep()
-	old.exec("INSERT INTO t VALUES ('both')")
-	stale.follow(old)
-	stale.stop()
-	old.exec("INSERT INTO t VALUES ('old')")
-	old.backUp()
-	old.archived()
-	old.stop()
-	p.must(stale.AskTimeline(0, false))
-	p.must(Prepare(t.Context(), stale.Config, "127.0.0.1:0", control.TLS{}, testLog{t}))
-	p.must(os.WriteFile(filepath.Join(stale.DataDir(), "standby.signal"), nil, 0o600))
-	stale.start("primary_conninfo=")
-	stale.promote()
-	stale.exec("INSERT INTO t VALUES ('stale')")
-	var at time.Time
-	stale.ask("SELECT clock_timestamp()", &at)
-	stale.exec("INSERT INTO t VALUES ('later')")
-	stale.write()
-	stale.archived()
-	stale.stop()
-
-	s := p.server("restored")
-	s.Origin = p.origin("abandoned")
-	content, err := json.Marshal(instance.Restore{Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "claim"}, Namespace: "shop", Name: "orders", Time: &at})
-	p.must(err)
-	p.must(os.WriteFile(filepath.Join(s.Origin, instance.RestoreFile), content, 0o600))
-	if out, err := s.restorer().CombinedOutput(); err != nil {
-		t.Fatalf("the restore failed: %v\n%s", err, out)
-	}
-	s.start()
-	var who string
-	if s.ask("SELECT string_agg(who, ' ') FROM t", &who); who != "both stale" {
-		t.Errorf("it has %q, want what the cluster had at that time", who)
 	}
 }
 

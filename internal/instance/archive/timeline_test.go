@@ -186,6 +186,45 @@ func TestNewTimelineLater(t *testing.T) {
 	}
 }
 
+// TestNewTimelineFollowed: a standby whose data ends where the new timeline begins follows its primary.
+// The WAL receiver asks the primary for the history of each timeline between the two, also of those
+// that were taken by another server.
+func TestNewTimelineFollowed(t *testing.T) {
+	p := newPlace(t)
+	old := p.primary("old")
+	old.exec("CREATE TABLE t (who text)")
+	stale, other, next := old.standby("stale"), old.standby("other"), old.standby("next")
+	old.exec("INSERT INTO t VALUES ('all')")
+	for _, s := range []*server{stale, other, next} {
+		s.follow(old)
+	}
+	old.stop()
+	stale.stop()
+	other.stop()
+	next.promote()
+	next.write()
+	next.archived()
+	next.stop()
+
+	p.must(stale.AskTimeline(0, false))
+	p.must(Prepare(t.Context(), stale.Config, "127.0.0.1:0", control.TLS{}, testLog{t}))
+	p.must(os.WriteFile(filepath.Join(stale.DataDir(), "standby.signal"), nil, 0o600))
+	stale.start("primary_conninfo=")
+	stale.promote()
+	stale.exec("INSERT INTO t VALUES ('stale')")
+	other.start()
+	other.exec("ALTER SYSTEM SET primary_conninfo TO 'host=" + stale.Socket + " user=postgres'")
+	other.ask("SELECT pg_reload_conf()::text", new(string))
+	other.follow(stale)
+	var who string
+	if other.ask("SELECT string_agg(who, ' ') FROM t", &who); who != "all stale" {
+		t.Errorf("the standby has %q, want what its primary has", who)
+	}
+	stale.write()
+	stale.archived()
+	other.stop()
+}
+
 // TestNewTimelineAlone: also without an archive, a new primary begins a timeline after the last one
 // that the cluster is known to have had.
 func TestNewTimelineAlone(t *testing.T) {

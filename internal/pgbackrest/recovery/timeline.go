@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/storeplane/storeplane/internal/pgbackrest/wal"
 )
 
 // A Timeline ends the timeline of a stopped server's data, and begins another one, as a promotion
@@ -59,7 +61,32 @@ func (t Timeline) Begin(ctx context.Context) error {
 	if stopErr := s.stop(); err == nil {
 		err = stopErr
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return t.leaveHistories()
+}
+
+// leaveHistories writes a history of each timeline that is taken and that the server has none of. A
+// standby that follows it later asks for all of those between its own timeline and the server's, and
+// does not follow if one is missing (WalRcvFetchTimeLineHistoryFiles in
+// https://github.com/postgres/postgres/blob/master/src/backend/replication/walreceiver.c). Only the
+// last one is read. They are marked as archived, so that none replaces another server's in the archive.
+func (t Timeline) leaveHistories() error {
+	for n := t.From + 1; n <= t.Taken; n++ {
+		name := wal.History(n)
+		file := filepath.Join(t.DataDir, "pg_wal", name)
+		if _, err := os.Stat(file); err == nil {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(t.DataDir, "pg_wal", "archive_status", name+".done"), nil, 0o600); err != nil {
+			return fmt.Errorf("cannot note that timeline %d is taken: %w", n, err)
+		}
+		if err := os.WriteFile(file, []byte("# Another server has taken this timeline.\n"), 0o600); err != nil {
+			return fmt.Errorf("cannot note that timeline %d is taken: %w", n, err)
+		}
+	}
+	return nil
 }
 
 // taken returns a restore command that finds a history of each timeline that is taken, and
