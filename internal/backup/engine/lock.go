@@ -19,6 +19,10 @@ type Lock struct {
 	Token string `json:"token"`
 	Beat  int64  `json:"beat"`
 
+	// Backup is the id of the backup that is restored. Locks of older releases have none, and stay
+	// after some failures though the database is whole.
+	Backup string `json:"backup,omitempty"`
+
 	// Began means that the database held nothing that must be kept: what it holds now was written
 	// by the Restore.
 	Began bool `json:"began,omitempty"`

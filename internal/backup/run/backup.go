@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
 	"github.com/storeplane/storeplane/internal/backup/store"
 	"github.com/storeplane/storeplane/internal/backup/stream"
 )
@@ -143,10 +144,10 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 // half-way: the dump would be of a part of a backup, and would count as the newest good one.
 func (j *job) notRestoring(ctx context.Context, database string) error {
 	l, err := j.server.Locked(ctx, database)
-	if err != nil || l == nil || !l.Began || l.Restored {
+	if err != nil || l == nil || !l.Began || l.Restored || l.Backup == "" {
 		return err
 	}
-	return backup.Errorf(backup.TargetLocked, "database %s holds a part of what %s restores: if that runs, the next backup is made once it has completed, and else create another Restore, with overwrite", database, nameOf(l))
+	return backup.Errorf(backup.TargetLocked, "database %s may hold a part of a backup: if %s runs, the next backup is made once it has completed, and else create another one, with overwrite, or remove %s in the database, if all that it holds is right", database, nameOf(l), engine.LockName)
 }
 
 // dump dumps a database into the store.

@@ -34,6 +34,9 @@ type hold struct {
 	mu    sync.Mutex
 	locks []*held
 
+	// id is the backup that is written.
+	id string
+
 	// failed is why the hold ended by itself, if it did.
 	failed error
 }
@@ -60,13 +63,13 @@ type held struct {
 }
 
 // lock locks databases. All restores lock them in the same order.
-func (j *job) lock(ctx context.Context, databases []string) (*hold, error) {
-	h := &hold{job: j}
+func (j *job) lock(ctx context.Context, id string, databases []string) (*hold, error) {
+	h := &hold{job: j, id: id}
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	token := rand.Text()
 	owner := cmp.Or(j.task.UID, token)
 	for _, database := range slices.Compact(slices.Sorted(slices.Values(databases))) {
-		l, err := j.acquire(ctx, database, engine.Lock{Owner: owner, Name: j.task.Restore, Token: token, Beat: 1})
+		l, err := j.acquire(ctx, database, engine.Lock{Owner: owner, Name: j.task.Restore, Token: token, Backup: id, Beat: 1})
 		if err != nil {
 			_ = h.release()
 			return nil, err
@@ -103,6 +106,9 @@ func (j *job) acquire(ctx context.Context, database string, want engine.Lock) (*
 			l.resumes = found != nil && found.Began && found.Owner == want.Owner
 			l.whole = l.resumes && found.Restored
 			l.lock.Began, l.lock.Restored = l.resumes, l.whole
+			if l.whole {
+				l.lock.Backup = found.Backup
+			}
 			if ok, err := j.server.Swap(ctx, database, found, &l.lock); ok || err != nil {
 				return l, err
 			}
@@ -140,14 +146,34 @@ func nameOf(l *engine.Lock) string {
 	return "Restore " + l.Name
 }
 
+// has reports whether a database is locked.
+func (h *hold) has(database string) bool {
+	return slices.ContainsFunc(h.locks, func(l *held) bool { return l.database == database })
+}
+
 // of returns the lock of a database.
 func (h *hold) of(database string) *held {
 	i := slices.IndexFunc(h.locks, func(l *held) bool { return l.database == database })
 	return h.locks[i]
 }
 
-// begin records in all locks that from now on the databases hold what this Restore writes.
-func (h *hold) begin() error {
+// backup returns the id of the backup that an earlier pod of this Restore has written to the end into
+// some of the databases, or "": the others must get the same one, whatever is the newest by now.
+func (h *hold) backup() string {
+	for _, l := range h.locks {
+		if l.whole {
+			return l.lock.Backup
+		}
+	}
+	return ""
+}
+
+// begin records in all locks that from now on the databases hold what this Restore writes, and of which
+// backup.
+func (h *hold) begin(id string) error {
+	h.mu.Lock()
+	h.id = id
+	h.mu.Unlock()
 	for _, l := range h.locks {
 		if err := h.renew(h.ctx, l, true); err != nil {
 			return err
@@ -216,7 +242,9 @@ func (h *hold) renew(ctx context.Context, l *held, began bool) error {
 		next := l.lock
 		next.Beat++
 		next.Began = began || next.Began
-		next.Restored = l.whole
+		if next.Restored = l.whole; next.Backup == "" || !l.lock.Restored {
+			next.Backup = h.id
+		}
 		ok, err := h.job.server.Swap(ctx, l.database, &l.lock, &next)
 		if err != nil {
 			return err

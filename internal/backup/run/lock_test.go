@@ -180,7 +180,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		f.t = t
 		before := half(t, "alive")
 		holder := &job{Program: &Program{LockBeat: testBeat, Log: discard}, task: backup.Task{Restore: "shop/first", UID: "uid-of-first"}, server: server, log: discard}
-		h, err := holder.lock(t.Context(), []string{"alive"})
+		h, err := holder.lock(t.Context(), "some", []string{"alive"})
 		must(t, err)
 		p := f.beside(s, "alive")
 		p.fail(backup.Restore, backup.TargetLocked, by("second"))
@@ -289,7 +289,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 			createDatabase(t, s, d)
 			s.data(t, d, "exec", "CREATE TABLE t (n int); INSERT INTO t VALUES (1)")
 		}
-		p.succeed(backup.Backup)
+		first := p.succeed(backup.Backup).Backup.ID
 		ctx, stop := context.WithCancel(t.Context())
 		log := p.Log
 		p.Log = onLine{p.log, "restoring database second_db", stop}
@@ -301,11 +301,15 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		if r := p.fail(backup.Restore, backup.TargetNotEmpty, by("second")); !strings.Contains(r.Failure.Message, "which Restore shop/first restored") {
 			t.Errorf("it does not say whose the content is: %s", r.Failure.Message)
 		}
-		// What an application writes into the database that is whole is not dropped by the retry.
+		// What an application writes into the database that is whole is not dropped by the retry, which
+		// restores the others from the same backup, though there is a newer one.
 		s.data(t, "first_db", "exec", "INSERT INTO t VALUES (2)")
+		s.data(t, "second_db", "exec", "CREATE TABLE t (n int); INSERT INTO t VALUES (3), (4), (5)")
+		p.succeed(backup.Backup)
+		s.data(t, "second_db", "exec", "DROP TABLE t")
 		r := p.succeed(backup.Restore, by("first"))
-		if diff := cmp.Diff([]string{"first_db", "second_db"}, r.Databases); diff != "" || r.Rows != 2 {
-			t.Errorf("the report has %d rows of other databases: -want, +got:\n%s", r.Rows, diff)
+		if diff := cmp.Diff([]string{"first_db", "second_db"}, r.Databases); diff != "" || r.Rows != 2 || r.Backup.ID != first {
+			t.Errorf("the report has %d rows of backup %s, want 2 of %s: -want, +got:\n%s", r.Rows, r.Backup.ID, first, diff)
 		}
 		got, err := server.Count(t.Context(), "first_db")
 		must(t, err)
@@ -374,7 +378,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 			must(t, err)
 			return len(l.Items) + len(l.Unfinished)
 		}
-		began := engine.Lock{Owner: "uid-of-first", Name: "shop/first", Began: true}
+		began := engine.Lock{Owner: "uid-of-first", Name: "shop/first", Began: true, Backup: "some"}
 		log := p.Log
 		for name, at := range map[string]string{"before": "", "during": "dumping database"} {
 			if at == "" {
@@ -383,7 +387,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 				p.Log = onLine{log, at, func() { locked(t, server, "meanwhile", began) }}
 			}
 			r := p.fail(backup.Backup, backup.TargetLocked)
-			if !strings.Contains(r.Failure.Message, "database meanwhile holds a part of what Restore shop/first restores") {
+			if !strings.Contains(r.Failure.Message, "database meanwhile may hold a part of a backup: if Restore shop/first runs") {
 				t.Errorf("%s: it does not say why: %s", name, r.Failure.Message)
 			}
 			if n := list(); n != 1 {
@@ -395,10 +399,11 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 			_, err = server.Swap(t.Context(), "meanwhile", have, nil)
 			must(t, err)
 		}
-		// A database that is whole is backed up.
-		began.Restored = true
-		locked(t, server, "meanwhile", began)
-		p.succeed(backup.Backup)
+		// A database that is whole is backed up, and one with a lock of an older release may be.
+		for _, l := range []engine.Lock{{Owner: "uid-of-first", Began: true, Backup: "some", Restored: true}, {Owner: "uid-of-first", Began: true}} {
+			locked(t, server, "meanwhile", l)
+			p.succeed(backup.Backup)
+		}
 	})
 
 	t.Run("Pinned", func(t *testing.T) {
@@ -434,9 +439,9 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		f.t = t
 		createDatabase(t, s, "lost")
 		holder := &job{Program: &Program{LockBeat: testBeat, Log: discard}, task: backup.Task{Restore: "shop/first", UID: "uid-of-first"}, server: server, log: discard}
-		h, err := holder.lock(t.Context(), []string{"lost"})
+		h, err := holder.lock(t.Context(), "some", []string{"lost"})
 		must(t, err)
-		must(t, h.begin())
+		must(t, h.begin("some"))
 		h.of("lost").cleared, h.of("lost").partial = true, true
 		s.data(t, "lost", "load", "--rows=10", "--bulk=1")
 		soon(t, "the loss", func() bool {

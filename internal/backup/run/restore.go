@@ -10,26 +10,22 @@ import (
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/backup/store"
 	"github.com/storeplane/storeplane/internal/backup/stream"
 )
 
 // restore restores a backup into the Task's database. The target is unchanged until all that can
 // be checked before has been.
 func (j *job) restore(ctx context.Context) error {
+	if err := j.connect(ctx); err != nil {
+		return err
+	}
 	item, err := j.choose(ctx)
 	if err != nil {
 		return err
 	}
-	m := item.Manifest
-	defer j.pin(ctx, m.ID)()
-	if err := j.connect(ctx); err != nil {
-		return err
-	}
-	wanted := j.task.Database.Databases
-	if len(wanted) == 0 && named(j.task.Database.Engine, j.conn.Database) {
-		wanted = []string{j.conn.Database}
-	}
-	dumps, to, err := targets(m, wanted)
+	defer j.pin(ctx, item.ID)()
+	dumps, to, err := j.targets(item.Manifest)
 	if err != nil {
 		return err
 	}
@@ -37,11 +33,11 @@ func (j *job) restore(ctx context.Context) error {
 	for _, d := range dumps {
 		databases = append(databases, to[d.Database])
 	}
-	h, err := j.lock(ctx, databases)
+	h, err := j.lock(ctx, item.ID, databases)
 	if err != nil {
 		return err
 	}
-	rows, err := j.write(h, m, dumps, to)
+	rows, err := j.resume(h, item, dumps, to)
 	if err != nil {
 		h.wipe(ctx.Err() != nil || slices.Contains(passing, backup.ReasonOf(err)))
 	}
@@ -50,6 +46,40 @@ func (j *job) restore(ctx context.Context) error {
 	}
 	j.report.Rows = rows
 	return err
+}
+
+// resume writes a backup into databases that are locked, or goes on with the one that an earlier pod of
+// this Restore began with.
+func (j *job) resume(h *hold, item store.Item, dumps []backup.Dump, to map[string]string) (int64, error) {
+	id := h.backup()
+	if id == "" || id == item.ID {
+		return j.write(h, item.Manifest, dumps, to)
+	}
+	j.sayf("going on with backup %s, of which an earlier pod has restored some databases", id)
+	j.task.ID = id
+	item, err := j.choose(h.ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer j.pin(h.ctx, id)()
+	if dumps, to, err = j.targets(item.Manifest); err != nil {
+		return 0, err
+	}
+	for _, d := range dumps {
+		if !h.has(to[d.Database]) {
+			return 0, backup.Errorf(backup.InvalidTask, "backup %s, of which some databases are restored, has database %s, and a newer one has not: create another Restore that names its id and databases", id, d.Database)
+		}
+	}
+	return j.write(h, item.Manifest, dumps, to)
+}
+
+// targets returns which dumps of a backup are restored, and into which databases.
+func (j *job) targets(m *backup.Manifest) ([]backup.Dump, map[string]string, error) {
+	wanted := j.task.Database.Databases
+	if len(wanted) == 0 && named(j.task.Database.Engine, j.conn.Database) {
+		wanted = []string{j.conn.Database}
+	}
+	return targets(m, wanted)
 }
 
 // pin keeps a backup from expiring until the returned function is called: it is read twice, and the
@@ -83,7 +113,7 @@ func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[str
 	if err != nil {
 		return 0, err
 	}
-	if err := h.begin(); err != nil {
+	if err := h.begin(m.ID); err != nil {
 		return 0, err
 	}
 	for _, l := range h.locks {
@@ -130,10 +160,10 @@ func (j *job) writeOne(h *hold, m *backup.Manifest, d backup.Dump, l *held) (int
 		return 0, err
 	}
 	n, err := j.compare(h.ctx, j.server, d, l.database)
-	if err != nil {
-		return 0, fmt.Errorf("database %s has all of the backup, and is left as it is: %w", l.database, err)
+	if err != nil && backup.ReasonOf(err) != backup.ContentDiffers {
+		err = fmt.Errorf("database %s has all of the backup, and is left as it is: %w", l.database, err)
 	}
-	return n, nil
+	return n, err
 }
 
 // leavesPart reports whether a restore that failed has left a part of a backup, and no other client
@@ -205,6 +235,10 @@ func (h *hold) wipe(again bool) {
 	defer cancel()
 	for _, l := range h.locks {
 		l.stays = l.whole && again
+		if l.stays && !l.lock.Restored {
+			// To renew it records that. Where even that fails, the next pod restores it again.
+			_ = h.ours(ctx, l)
+		}
 		if !l.partial || !h.ours(ctx, l) {
 			continue
 		}

@@ -68,5 +68,5 @@ func (s *Server) Swap(ctx context.Context, database string, from, to *engine.Loc
 }
 
 func cannotLock(ctx context.Context, database string, err error) error {
-	return failed(ctx, fmt.Sprintf("cannot lock database %s for the restore", database), err)
+	return failed(ctx, fmt.Sprintf("cannot read or write the lock of restores in database %s", database), err)
 }

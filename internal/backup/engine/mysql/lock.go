@@ -18,6 +18,7 @@ const (
 	errUnknownTable = 1109
 	errDuplicate    = 1062
 
+	errTableDenied     = 1142
 	errUnknownVariable = 1193
 )
 
@@ -35,7 +36,8 @@ func lockTable(database string) string { return quote(database) + "." + quote(en
 func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, error) {
 	var record string
 	err := s.db.QueryRowContext(ctx, "SELECT record FROM "+lockTable(database)+" WHERE id = 1").Scan(&record)
-	if n := number(err); n == errNoDatabase || n == errNoTable || errors.Is(err, sql.ErrNoRows) {
+	// A user who may read only some tables is not told that there is no such table.
+	if n := number(err); n == errNoDatabase || n == errNoTable || n == errTableDenied || errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
@@ -94,5 +96,5 @@ func (s *Server) insertLock(ctx context.Context, database, record string) (bool,
 }
 
 func cannotLock(ctx context.Context, database string, err error) error {
-	return failed(ctx, fmt.Sprintf("cannot lock database %s for the restore", database), err)
+	return failed(ctx, fmt.Sprintf("cannot read or write the lock of restores in database %s", database), err)
 }

@@ -110,5 +110,5 @@ func readLock(ctx context.Context, tx pgx.Tx) (string, error) {
 }
 
 func cannotLock(ctx context.Context, database string, err error) error {
-	return failed(ctx, fmt.Sprintf("cannot lock database %s for the restore", database), err)
+	return failed(ctx, fmt.Sprintf("cannot read or write the lock of restores in database %s", database), err)
 }
