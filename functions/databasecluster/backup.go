@@ -465,11 +465,11 @@ func (d *cluster) firstBase() string {
 	return backupFirst + "-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint)[:8]
 }
 
-// lacksFirst reports whether the repository has never had a backup. Once it has lost those that it had,
-// there is a gap, whose backup is retried.
+// lacksFirst reports whether the repository has never had a backup, and servers run that could make one.
+// Once it has lost those that it had, there is a gap, whose backup is retried.
 func (d *cluster) lacksFirst() bool {
 	a := d.live.cluster.Archive
-	return a != nil && !a.BackedUp && !a.Open()
+	return a != nil && !a.BackedUp && !a.Open() && !d.spec.Hibernated
 }
 
 // openGap returns the last gap in the archive after which no backup was completed, or nil.

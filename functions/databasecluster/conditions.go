@@ -81,7 +81,11 @@ func (d *cluster) archiving() verdict {
 }
 
 func failing(a *instance.Archive) verdict {
-	return verdict{reason: appsv1.ReasonFailing, message: clip("What is written is not archived: " + a.Failing)}
+	what := "What is written is not archived: "
+	if a.Archiving {
+		what = "What is written is archived, and may be lost to a restore: "
+	}
+	return verdict{reason: appsv1.ReasonFailing, message: clip(what + a.Failing)}
 }
 
 func noPrimary() verdict {

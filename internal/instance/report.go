@@ -136,6 +136,10 @@ type Archive struct {
 	// Failing is why WAL cannot be archived. It is empty while archiving works.
 	Failing string `json:"failing,omitempty"`
 
+	// Archiving is true if WAL is archived although Failing: it is not certain that a restore gets to
+	// what was written.
+	Archiving bool `json:"archiving,omitempty"`
+
 	// Full is true if archiving fails because the repository's volume is full.
 	Full bool `json:"full,omitempty"`
 

@@ -266,9 +266,9 @@ func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
 	switch {
 	case state.Failing != "":
 	case a.twin.timeline != 0:
-		state.Failing = a.twin.message(s.Current)
-	case a.unlike != "" && s.Now.Sub(a.since) >= stuckFor:
-		state.Failing = "the archive cannot be compared with the servers' WAL, all of which is kept until then: " + a.unlike
+		state.Failing, state.Archiving = a.twin.message(s.Current), true
+	case !a.compared && a.unlike != "" && s.Now.Sub(a.since) >= stuckFor:
+		state.Failing, state.Archiving = "the archive cannot be compared with the servers' WAL, all of which is kept until then: "+a.unlike, true
 	}
 	state.Full = pgbackrest.Full(state.Failing)
 	if state.Failing != "" && !s.LastAt.IsZero() {

@@ -54,5 +54,5 @@ func (a *archiving) lookForTwin(ctx context.Context, now time.Time, s postgres.A
 // message says what is wrong, and what to do.
 func (t twin) message(current string) string {
 	own, _ := wal.Parse(current)
-	return fmt.Sprintf("another cluster with this one's system identifier archives to the same place: timeline %d is in the archive, and this cluster is on %d, so a restore would follow the other one: give one of them another prefix in backup.destination", t.timeline, own.Timeline)
+	return fmt.Sprintf("another cluster with this one's system identifier archives to the same place: timeline %d is in the archive, and this cluster is on %d, so a restore would follow the other one: give the other one another prefix in backup.destination, and this one, too, since that timeline stays here", t.timeline, own.Timeline)
 }

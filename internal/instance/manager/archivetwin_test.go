@@ -44,7 +44,7 @@ func TestTwin(t *testing.T) {
 	step("not asked again yet", twinAgain, 1, "")
 	step("perhaps a failover", twinPeriod, 2, "")
 	step("not asked again at once", time.Second, 2, "")
-	says := "another cluster with this one's system identifier archives to the same place: timeline 3 is in the archive, and this cluster is on 2, so a restore would follow the other one: give one of them another prefix in backup.destination"
+	says := "another cluster with this one's system identifier archives to the same place: timeline 3 is in the archive, and this cluster is on 2, so a restore would follow the other one: give the other one another prefix in backup.destination, and this one, too, since that timeline stays here"
 	if state := step("still there", twinAgain, 3, says); state.Recoverable != nil {
 		t.Errorf("a restore follows the twin, and %v is said to be recoverable", state.Recoverable)
 	}
