@@ -145,10 +145,16 @@ func TestKeepWhole(t *testing.T) {
 		t.Errorf("it is compared: got %q", got)
 	}
 	step("afterwards", 2, 1, 1)
-	lost, now = nil, now.Add(openPeriod)
-	step("once a standby has filled the gap", 3, 1, 0)
+	// One that fails later is no doubt about what was compared.
+	fault, now = errors.New("the store does not answer"), now.Add(openPeriod)
+	step("while the store is away", 3, 1, 1)
+	if got := says(now.Add(time.Hour)); got != "" {
+		t.Errorf("it was compared before: got %q", got)
+	}
+	fault, lost, now = nil, nil, now.Add(openPeriod)
+	step("once a standby has filled the gap", 4, 1, 0)
 	now = now.Add(time.Hour)
-	step("later", 3, 2, 0)
+	step("later", 4, 2, 0)
 	if diff := cmp.Diff([]string{"release storeplane_archive 0/9000000", "release storeplane_archive 0/9000000"}, s.called()); diff != "" {
 		t.Errorf("what is released: -want, +got:\n%s", diff)
 	}
