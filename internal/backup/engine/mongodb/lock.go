@@ -3,7 +3,6 @@ package mongodb
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -68,5 +67,5 @@ func (s *Server) Swap(ctx context.Context, database string, from, to *engine.Loc
 }
 
 func cannotLock(ctx context.Context, database string, err error) error {
-	return failed(ctx, fmt.Sprintf("cannot read or write the lock of restores in database %s", database), err)
+	return failed(ctx, "cannot read or write the lock of restores in database "+database, err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -96,5 +95,5 @@ func (s *Server) insertLock(ctx context.Context, database, record string) (bool,
 }
 
 func cannotLock(ctx context.Context, database string, err error) error {
-	return failed(ctx, fmt.Sprintf("cannot read or write the lock of restores in database %s", database), err)
+	return failed(ctx, "cannot read or write the lock of restores in database "+database, err)
 }

@@ -3,7 +3,6 @@ package postgresql
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -110,5 +109,5 @@ func readLock(ctx context.Context, tx pgx.Tx) (string, error) {
 }
 
 func cannotLock(ctx context.Context, database string, err error) error {
-	return failed(ctx, fmt.Sprintf("cannot read or write the lock of restores in database %s", database), err)
+	return failed(ctx, "cannot read or write the lock of restores in database "+database, err)
 }
