@@ -49,8 +49,9 @@ func group() types.Feature {
 		Full("replica's volume is lost", d.under(whenPlanned, d.losesVolume)).
 		Full("servers are added and removed under load", d.under(whenPlanned, d.scales)).
 		Full("parameter rolls, replicas first, primary last", d.under(whenPlanned, d.rolls)).
-		Full("users and databases come, rotate and go", d.under(whenPlanned, d.hasUsers)).
+		// Of a backup of one database the content can be restored under another name.
 		Full("a Backup is verified by MySQL, and a Restore fills another user's database with it", d.under(whenPlanned, d.backsUp)).
+		Full("users and databases come, rotate and go", d.under(whenPlanned, d.hasUsers)).
 		Quick("hibernates and wakes with its data", d.under(noTarget, d.hibernates)).
 		Full("impossible changes are refused with a message", d.refuses).
 		Feature()
