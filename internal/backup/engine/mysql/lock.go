@@ -35,7 +35,7 @@ func lockTable(database string) string { return quote(database) + "." + quote(en
 func (s *Server) Locked(ctx context.Context, database string) (*engine.Lock, error) {
 	var record string
 	err := s.db.QueryRowContext(ctx, "SELECT record FROM "+lockTable(database)+" WHERE id = 1").Scan(&record)
-	// A user who may read only some tables is not told that there is no such table.
+	// A user who may read only some tables gets this error for a table that does not exist.
 	if n := number(err); n == errNoDatabase || n == errNoTable || n == errTableDenied || errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
