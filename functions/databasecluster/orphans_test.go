@@ -4,28 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/storeplane/storeplane/functions"
 	"github.com/storeplane/storeplane/functions/functionstest"
 	"github.com/storeplane/storeplane/internal/converge"
 )
 
-// orphaned returns a new claim in a namespace where another one of its name left all its objects,
-// as kubectl delete --cascade=orphan does.
 func orphaned(t testing.TB, c *crossplane, claim string) *crossplane {
 	t.Helper()
-	next := functionstest.New(t, claim)
-	next.Function, next.Settings = c.Function, c.Settings
-	next.Others = append(next.Others, c.Others...)
-	for component, o := range c.Observed {
-		left := proto.CloneOf(o)
-		delete(functionstest.Fields(left, "metadata"), "managedFields")
-		functionstest.Set(left, "orders", "metadata", "labels", "crossplane.io/composite")
-		functionstest.Set(left, component, "metadata", "annotations", "crossplane.io/composition-resource-name")
-		next.Others = append(next.Others, left)
-	}
-	return next
+	return functionstest.Orphaned(t, c, "orders", claim)
 }
 
 // TestOrphans: a claim that is created again adopts the objects of the one before, whatever it sets

@@ -273,3 +273,20 @@ func (c *Crossplane) Settle() [][]string {
 
 // ComponentNames returns the names of the observed components, sorted.
 func (c *Crossplane) ComponentNames() []string { return slices.Sorted(maps.Keys(c.Observed)) }
+
+// Orphaned returns a new claim in a namespace where another one, of the name, left all its objects, as
+// kubectl delete --cascade=orphan does.
+func Orphaned(t testing.TB, c *Crossplane, name, claim string) *Crossplane {
+	t.Helper()
+	next := New(t, claim)
+	next.Function, next.Settings = c.Function, c.Settings
+	next.Others = append(next.Others, c.Others...)
+	for component, o := range c.Observed {
+		left := proto.CloneOf(o)
+		delete(Fields(left, "metadata"), "managedFields")
+		Set(left, name, "metadata", "labels", "crossplane.io/composite")
+		Set(left, component, "metadata", "annotations", "crossplane.io/composition-resource-name")
+		next.Others = append(next.Others, left)
+	}
+	return next
+}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -123,15 +122,7 @@ func TestMigrationsNeverOverlap(t *testing.T) {
 // --cascade=orphan does, ends before one of another image begins.
 func TestMigrationLeft(t *testing.T) {
 	was, second := migrating(t, "{active: 1, ready: 1}")
-	c := functionstest.New(t, functionstest.WebApp(`{image: "x:3", migration: {args: [m]}}`))
-	c.Function, c.Settings = was.Function, was.Settings
-	for component, o := range was.Observed {
-		left := proto.CloneOf(o)
-		delete(functionstest.Fields(left, "metadata"), "managedFields")
-		functionstest.Set(left, "hello", "metadata", "labels", "crossplane.io/composite")
-		functionstest.Set(left, component, "metadata", "annotations", "crossplane.io/composition-resource-name")
-		c.Others = append(c.Others, left)
-	}
+	c := functionstest.Orphaned(t, was, "hello", functionstest.WebApp(`{image: "x:3", migration: {args: [m]}}`))
 	for range 4 {
 		c.Reconcile()
 		if diff := cmp.Diff([]string{second}, migrations(c)); diff != "" {
