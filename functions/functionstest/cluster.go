@@ -201,10 +201,11 @@ func (c *Cluster) time() string { return began.Add(c.now).UTC().Format(time.RFC3
 // notify begins a pass of each claim that depends on an object.
 func (c *Cluster) notify(k Key, object *structpb.Struct) {
 	if c.claims[k] == nil && isClaim(k.Kind) {
-		c.claims[k] = &controlled{cluster: c, key: k}
+		c.claims[k] = &controlled{cluster: c, key: k, bucket: newBucket()}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(c.claims), func(a, b Key) int { return strings.Compare(a.String(), b.String()) }) {
 		if claim := c.claims[key]; claim.dependsOn(k, object) {
+			claim.bucket.take(c.now, Get(object, "metadata", "resourceVersion").GetStringValue() == "1")
 			claim.enqueue(k.String())
 		}
 	}

@@ -34,6 +34,8 @@ type controlled struct {
 	// apply takes their ownership back, which changes managed fields.
 	disowned bool
 
+	bucket bucket
+
 	// events is how many events the recorder has sent about the claim.
 	events int
 }
@@ -263,6 +265,9 @@ func (p *pass) report() {
 		conditions := Get(s, "status", "conditions").GetListValue().GetValues()
 		for _, v := range held {
 			conditions = withCondition(conditions, v)
+		}
+		if len(desired.GetFields()) == 0 && len(conditions) == 0 {
+			return s // Applying no status where there is none is no write.
 		}
 		s.Fields["status"] = structpb.NewStructValue(proto.CloneOf(desired))
 		if len(conditions) > 0 {

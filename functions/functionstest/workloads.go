@@ -252,10 +252,8 @@ func (c *Cluster) judgeAppConfig(k Key) {
 		d := c.Object(Key{Kind: "Deployment", Name: name})
 		state := "Progressing"
 		switch {
-		case d == nil:
-			state = "Missing"
-		case Get(d, "spec", "paused").GetBoolValue():
-			state = "Paused"
+		case d == nil, Get(d, "spec", "paused").GetBoolValue():
+			state = "Missing" // One that its claim holds is taken for missing.
 		case Get(d, "status", "availableReplicas").GetNumberValue() > 0:
 			state = "Updated"
 		}
@@ -265,7 +263,7 @@ func (c *Cluster) judgeAppConfig(k Key) {
 		if state == "Updated" {
 			good++
 		}
-		all = all && (state == "Updated" || state == "Paused")
+		all = all && state == "Updated"
 		targets = append(targets, map[string]any{"kind": "Deployment", "name": name, "state": state})
 	}
 	at := map[string]any{"bundle": bundle, "targets": targets}
