@@ -57,9 +57,10 @@ func (c *Claim) isNested() bool {
 
 // holdsStatus reports whether the status stays as it is because its changes can wait:
 //
-//   - In a pass that composes new objects, except the first. Crossplane writes their references and
-//     a condition about the new generation. These writes begin the next pass, which writes once
-//     more, and a new status adds no write to that one.
+//   - In a pass that composes new objects. Crossplane writes their references and conditions about the
+//     new generation. These writes begin the next pass, which writes once more, and a new status adds
+//     no write to that one. The first pass of a claim writes no status at all so, but conditions. A
+//     claim that is rendered from a file has no other pass.
 //   - While a claim starts that another one composes: its parent has a status of its own, and
 //     waits for Ready, another phase, or a failed pod.
 //
@@ -71,8 +72,11 @@ func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, d *Decision, o Outcome
 	}
 	phase := c.status(appsv1.FieldPhase)
 	isStep := phase != nil && proto.Equal(desiredStatus(rsp)[appsv1.FieldPhase], phase) && c.isNested() && c.isStarting()
-	return isStep || phase != nil && addsReferences(c, d)
+	return isStep || (phase != nil || c.isStored()) && addsReferences(c, d)
 }
+
+// isStored reports whether the claim is that of an API server.
+func (c *Claim) isStored() bool { return c.meta("resourceVersion").GetStringValue() != "" }
 
 // hasNews reports whether the status of a response contains a change that must not wait.
 func hasNews(rsp *fnv1.RunFunctionResponse, c *Claim) bool {

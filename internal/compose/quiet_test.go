@@ -47,6 +47,7 @@ func TestHoldsStatus(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		first      bool                        // the claim has no status yet
+		stored     bool                        // it is in a cluster
 		phase      string                      // the phase in the claim's status, if it is not that of a starting claim
 		referenced map[string]*structpb.Struct // if these are not the observed ones
 		alone      bool                        // no other claim composes it
@@ -73,7 +74,9 @@ func TestHoldsStatus(t *testing.T) {
 		"Refused":     {reason: "What the API server refuses is referenced and never observed: the status is written all the same.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db))}, referenced: unready, want: "new"},
 		"Renamed":     {reason: "An object that has another name than it would get today is no new one.", alone: true, conditions: comingUp(time.Hour), observed: map[string]*structpb.Struct{"db": renamed(madeHealthy(observe(db))), "web": observe(web)}, want: "new"},
 		"Phase":       {reason: "Another phase is news.", phase: "Running", conditions: comingUp(20 * time.Second), observed: unready, want: "new"},
-		"First":       {reason: "The first is written in any case.", first: true, alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
+		"Stored":      {reason: "Nor does the first pass of a claim in a cluster: its conditions are written, and begin the next one.", first: true, stored: true, alone: true, observed: map[string]*structpb.Struct{}},
+		"StoredNext":  {reason: "Which writes it.", first: true, stored: true, alone: true, observed: unready, want: "new"},
+		"First":       {reason: "There is no other pass for a claim from a file.", first: true, alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
 		"Corrected":   {reason: "That a claim no longer fails is reported at once.", phase: "Failed", alone: true, observed: map[string]*structpb.Struct{}, want: "new"},
 		"Review":      {reason: "A review has the status at once.", first: true, review: true, observed: map[string]*structpb.Struct{}, want: "new"},
 	}
@@ -90,6 +93,9 @@ func TestHoldsStatus(t *testing.T) {
 				status["phase"] = tc.phase
 			}
 			req := request(t, 1, status, tc.observed)
+			if tc.stored {
+				child(req.GetObserved().GetComposite().GetResource(), "metadata").Fields["resourceVersion"] = structpb.NewStringValue("1")
+			}
 			if tc.referenced != nil {
 				refs, err := structpb.NewList(references(tc.referenced))
 				if err != nil {

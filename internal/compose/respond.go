@@ -66,6 +66,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 		return refuse(newResponse(req), claim, nil, err)
 	}
 	probeCircuit(rsp, claim)
+	dropEmptyStatus(rsp)
 	settled := settle(rsp, claim, outcome)
 
 	conditions := []Condition{accepted(claim.settingsProblem), pruned(decision.Kept), stalled(rsp, claim)}
@@ -159,6 +160,13 @@ func setStatus(rsp *fnv1.RunFunctionResponse, c *Claim, status any) error {
 	xr.Fields["status"] = structpb.NewStructValue(merged)
 	rsp.Desired.Composite.Resource = xr
 	return nil
+}
+
+// dropEmptyStatus removes a status without fields: to apply it would be a write.
+func dropEmptyStatus(rsp *fnv1.RunFunctionResponse) {
+	if len(desiredStatus(rsp)) == 0 {
+		delete(rsp.GetDesired().GetComposite().GetResource().GetFields(), "status")
+	}
 }
 
 // refuse reports an error. While objects of the claim exist the result is fatal, so that Crossplane
