@@ -3,6 +3,7 @@ package functions_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,31 @@ func TestPasses(t *testing.T) {
 			if median.ready > tc.ready {
 				t.Errorf("want it Ready after %v at most, got %v", tc.ready, median.ready)
 			}
+		})
+	}
+}
+
+// TestBreaker: the circuit breaker of a development shop, with Crossplane's defaults, stays closed while the
+// shop comes up, in each of many runs. An event of a claim may make Crossplane write old conditions again
+// where its cache is late, which takes four tokens each time: on a cluster more often than here, so some
+// must be left.
+func TestBreaker(t *testing.T) {
+	const left = 12
+	for name, spec := range map[string]string{"Full": fullShop, "Small": smallShop} {
+		t.Run(name, func(t *testing.T) {
+			least := math.Inf(1)
+			for seed := range uint64(20) {
+				c := functionstest.NewCluster(t, functionstest.EcommercePlatform(spec), seed)
+				c.RunUntilReady(functionstest.Key{Kind: "EcommercePlatform", Name: "store"})
+				for _, k := range []functionstest.Key{{Kind: "EcommercePlatform", Name: "store"}, {Kind: "DatabaseCluster", Name: "store-database"}, {Kind: "WebApp", Name: "store-backend"}, {Kind: "WebApp", Name: "store-frontend"}} {
+					taken, lowest := c.Tokens(k)
+					least = min(least, lowest)
+					if lowest < left {
+						t.Errorf("run %d: %v took %d tokens, and its bucket had %.1f left: want %d at least", seed, k, taken, lowest, left)
+					}
+				}
+			}
+			t.Logf("%.1f tokens were left at least", least)
 		})
 	}
 }

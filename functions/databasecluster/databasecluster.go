@@ -307,9 +307,10 @@ func (d *cluster) plan() *compose.Plan {
 	add(compose.Component{Name: config, Part: d.server, Object: d.configMap()})
 	add(compose.Component{Name: account, Part: d.server, Object: build.ServiceAccount(d.Scope, d.server, d.server)})
 	add(compose.Component{Name: role, Part: d.server, Object: d.role()})
-	// Crossplane applies objects in no particular order, and a binding to a Role that does not
-	// exist yet is refused to clients that may not bind all roles.
-	add(compose.Component{Name: roleBinding, Part: d.server, Object: d.roleBinding(), After: []string{role}})
+	// Crossplane applies objects in no particular order. It may bind Roles (storeplane-compose), or a
+	// binding to one that does not exist yet would be refused. To wait for the Role would be another
+	// generation of the claim.
+	add(compose.Component{Name: roleBinding, Part: d.server, Object: d.roleBinding()})
 	for _, component := range d.engine.Objects(d.facts) {
 		add(component)
 	}

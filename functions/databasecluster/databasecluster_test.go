@@ -111,14 +111,13 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// TestAtOnce: no object of a database waits for another one, so that one pass applies them all,
-// except for the RoleBinding, which the API server only accepts when the Role exists.
+// TestAtOnce: no object of a database waits for another one, so that one pass applies them all, and the
+// claim has one generation.
 func TestAtOnce(t *testing.T) {
 	c := simulate(t, functionstest.BigCluster)
 	c.Serve("podmonitor")
-	got := c.Settle()
-	if len(got) != 2 || !slices.Contains(got[0], "role") || !slices.Equal(got[1], []string{"rolebinding"}) {
-		t.Errorf("want all in one pass and then the rolebinding, got %v", got)
+	if got := c.Settle(); len(got) != 1 || !slices.Contains(got[0], "rolebinding") {
+		t.Errorf("want all in one pass, got %v", got)
 	}
 }
 

@@ -49,7 +49,28 @@ func (a *app) cronJob(j *appsv1.CronJob) *batchv1.CronJob {
 	if j.TimeZone != "" {
 		cj.Spec.TimeZone = &j.TimeZone
 	}
+	if a.isHeld(j) {
+		cj.Spec.Suspend = new(true)
+	}
 	return cj
+}
+
+// cronJobComponent returns the component of a CronJob, which runs nothing before the application is healthy
+// for the first time. Until then it exists suspended, with all else that the claim composes: to create it
+// later would be one more generation of the claim, with four writes to it.
+func (a *app) cronJobComponent(j *appsv1.CronJob, after, gates []string) compose.Component {
+	c := compose.Component{Name: cronComponent(j), Make: func() compose.Object { return a.cronJob(j) }, After: []string{web}, ChangeAfter: gates}
+	if a.isHeld(j) {
+		c.Paused, c.After, c.ChangeAfter = true, after, []string{web}
+	}
+	return c
+}
+
+// isHeld reports whether a CronJob is suspended, whatever the claim declares, because the application has
+// yet to become healthy. One that has been started is not suspended again.
+func (a *app) isHeld(j *appsv1.CronJob) bool {
+	l, exists := a.live.cronJobs[j.Name]
+	return !a.live.review && !a.live.serves && (!exists || l.Spec.Suspend)
 }
 
 // liveCronJob is the part of an observed CronJob that the function reads.

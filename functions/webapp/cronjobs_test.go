@@ -104,3 +104,48 @@ func TestCronJobStatus(t *testing.T) {
 		t.Errorf("suspended: -want, +got:\n%s", diff)
 	}
 }
+
+// TestCronJobHeld: a CronJob runs nothing before the application is healthy for the first time, and is not
+// suspended again.
+func TestCronJobHeld(t *testing.T) {
+	suspended := func(c *crossplane) bool {
+		return functionstest.Get(c.Observed["cron-clean"], "spec", "suspend").GetBoolValue()
+	}
+	c := simulate(t, `{image: "x:1", migration: {args: [m]}, cronJobs: [{name: clean, schedule: "@daily"}]}`)
+	for range 3 {
+		if c.Reconcile(); !suspended(c) || c.ComponentStatus("cron-clean") != "Waits for web" {
+			t.Fatalf("The migration runs: want a suspended CronJob that waits, got %v, %q", c.Observed["cron-clean"], c.ComponentStatus("cron-clean"))
+		}
+	}
+	c.Settle()
+	if suspended(c) || c.ComponentStatus("cron-clean") != "ready" {
+		t.Errorf("The application is healthy: want a CronJob that runs, got %v, %q", c.Observed["cron-clean"], c.ComponentStatus("cron-clean"))
+	}
+
+	c.SetStatus("web", `{observedGeneration: 2, replicas: 1, updatedReplicas: 1}`)
+	if c.Reconcile(); suspended(c) {
+		t.Errorf("The pod has crashed: want the CronJob as it was, got %v", c.Observed["cron-clean"])
+	}
+	c.Settle()
+	functionstest.Set(c.Observed["cron-clean"], true, "spec", "suspend")
+	if c.Reconcile(); suspended(c) {
+		t.Errorf("It was suspended by hand: want it put back, got %v", c.Observed["cron-clean"])
+	}
+	c.Settle()
+
+	c.Edit([]any{map[string]any{"name": "clean", "schedule": "@daily"}, map[string]any{"name": "late", "schedule": "@daily"}}, "cronJobs")
+	c.Edit("x:2", "image")
+	if c.Reconcile(); c.Observed["cron-late"] != nil {
+		t.Errorf("One that is added with a new image: want it after the image's rollout, got %v", c.Observed["cron-late"])
+	}
+	c.Settle()
+	if functionstest.Get(c.Observed["cron-late"], "spec", "suspend").GetBoolValue() {
+		t.Errorf("The new image runs: want the CronJob to run, got %v", c.Observed["cron-late"])
+	}
+
+	own := simulate(t, `{image: x, cronJobs: [{name: clean, schedule: "@daily", suspend: true}]}`)
+	own.Settle()
+	if !suspended(own) || own.Phase() != "Running" {
+		t.Errorf("One that the claim suspends: want it suspended, and a claim that is Running, got %v, %s", own.Observed["cron-clean"], own.Phase())
+	}
+}

@@ -36,6 +36,9 @@ type live struct {
 	// completed, or if there is none.
 	account, migrated bool
 
+	// serves is true if the Deployment is healthy, as it was declared last.
+	serves bool
+
 	// review is true for an offline review, whose result is read by people.
 	review bool
 
@@ -86,6 +89,7 @@ func observe(c *compose.Claim, s *appsv1.WebAppSpec, migration string, port int3
 	if l.liveDeployment, _, err = observeDeployment(c, web); err != nil {
 		return l, err
 	}
+	l.serves = l.exists && !l.Spec.Paused && health.Of(c.Observed(web)).IsHealthy()
 	if l.workers, err = observeWorkers(c, s.Workers); err != nil {
 		return l, err
 	}

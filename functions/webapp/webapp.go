@@ -159,8 +159,7 @@ func (a *app) plan() *compose.Plan {
 		p.Components = append(p.Components, a.workerComponents(&a.spec.Workers[i], after, gates, workerGates)...)
 	}
 	for i := range a.spec.CronJobs {
-		j := &a.spec.CronJobs[i]
-		add(compose.Component{Name: cronComponent(j), Make: func() compose.Object { return a.cronJob(j) }, After: []string{web}, ChangeAfter: gates})
+		add(a.cronJobComponent(&a.spec.CronJobs[i], after, gates))
 	}
 	if a.spec.Ingress != nil {
 		add(a.ingress())

@@ -79,6 +79,12 @@ func derive(t *testing.T) map[string][]string {
 		key := gvk.Group + "/" + plural.Resource
 		out[key] = union(out[key], composeVerbs)
 
+		// A binding may be applied before its Role.
+		if gvk.Kind == "RoleBinding" {
+			roles := gvk.Group + "/roles"
+			out[roles] = union(out[roles], []string{"bind"})
+		}
+
 		// Kubernetes lets a client grant only rights that it has itself.
 		if gvk.Kind == "Role" {
 			r := &rbacv1.Role{}
