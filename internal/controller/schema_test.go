@@ -14,10 +14,15 @@ import (
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	configv1 "github.com/storeplane/storeplane/apis/config/v1"
+	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/xrd"
 )
 
@@ -343,6 +348,45 @@ func testUpdates(t *testing.T, kind, manifest string, cases map[string]update) {
 			}
 			if diff := gocmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDefaultsAreCanonical: an object that a controller reads and writes has the spec that it had. Otherwise the
+// first update, of the finalizer, would be another generation.
+func TestDefaultsAreCanonical(t *testing.T) {
+	cases := map[string]struct {
+		manifest string
+		typed    any
+	}{
+		"Backup":                {manifest: backupYAML, typed: &backupv1.Backup{}},
+		"Restore":               {manifest: restoreYAML, typed: &backupv1.Restore{}},
+		"AppConfig":             {manifest: appConfigYAML, typed: &configv1.AppConfig{}},
+		"ProviderConfig":        {manifest: configYAML, typed: &storeplanev1.ProviderConfig{}},
+		"ClusterProviderConfig": {manifest: globalYAML, typed: &storeplanev1.ClusterProviderConfig{}},
+	}
+	for kind, tc := range cases {
+		t.Run(kind, func(t *testing.T) {
+			in := &apiextensions.JSONSchemaProps{}
+			if err := extv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(definitions(t)[kind].Spec.Versions[0].Schema.OpenAPIV3Schema, in, nil); err != nil {
+				t.Fatal(err)
+			}
+			structural, err := structuralschema.NewStructural(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := edited(t, tc.manifest)
+			defaulting.Default(u.Object, structural)
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, tc.typed); err != nil {
+				t.Fatal(err)
+			}
+			again, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tc.typed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := gocmp.Diff(u.Object["spec"], again["spec"]); diff != "" {
+				t.Errorf("-read, +written:\n%s", diff)
 			}
 		})
 	}

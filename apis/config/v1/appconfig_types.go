@@ -257,7 +257,7 @@ type Rollout struct {
 	// ProgressDeadline is how long a target may make no progress before the
 	// rollout has failed, from 10s to 1h.
 	// +optional
-	// +kubebuilder:default="5m"
+	// +kubebuilder:default="5m0s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s') && duration(self) <= duration('1h')",message="rollout.progressDeadline must be from 10s to 1h"
 	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
 

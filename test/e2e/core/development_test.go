@@ -17,7 +17,7 @@ func developmentShop() types.Feature {
 		Assess("parts appear in the order of their dependencies, each healthy before the next", assess(inOrder, ns)).
 		Assess("while it comes up the claim says for what it waits", assess(saysWaiting, ns)).
 		Assess("kubectl get shows claims with their columns", assess(columns, ns)).
-		Assess("no circuit breaker of a development shop opens until it is Ready", assess(noBreaker(dev, developmentTokens), ns)).
+		Assess("no circuit breaker of a development shop opens until it is Ready", assess(noBreaker(dev), ns)).
 		Assess("a request to reconcile is answered", assess(answersRequests, ns))
 	if tests.Full() {
 		f = f.Assess("a development shop at rest is applied at most 5 times a minute", assess(rests(dev, developmentApplies), ns))

@@ -20,7 +20,7 @@ func productionShop() types.Feature {
 	ns := production.namespace
 	f := features.New("a production shop").
 		Assess("a production shop with two database servers becomes Ready", assess(productionComesUp, ns))
-	f = f.Assess("no circuit breaker of a production shop opens until it is Ready", assess(noBreaker(production, productionTokens), ns))
+	f = f.Assess("no circuit breaker of a production shop opens until it is Ready", assess(noBreaker(production), ns))
 	if tests.Full() {
 		f = f.Assess("a production shop at rest is applied at most 8 times a minute, beside a development shop with its 5", assess(rests(production, productionApplies+developmentApplies), ns))
 	}

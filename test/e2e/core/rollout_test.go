@@ -27,7 +27,7 @@ func rolls(ctx context.Context, n notes) error {
 		return err
 	}
 	for _, v := range versions {
-		if err = roll(ctx, v); err != nil {
+		if err = roll(ctx, v, n); err != nil {
 			break
 		}
 	}
@@ -42,9 +42,14 @@ func rolls(ctx context.Context, n notes) error {
 	return acknowledged(ctx, dev, tally, n)
 }
 
-// roll rolls to a version and waits until no pod of another one runs.
-func roll(ctx context.Context, version string) error {
-	err := dev.change(ctx, harness.Patch{
+// roll rolls to a version and waits until no pod of another one runs. That opens no circuit breaker which was
+// closed, with its bucket full.
+func roll(ctx context.Context, version string, n notes) error {
+	full, err := fill(ctx)
+	if err != nil {
+		return err
+	}
+	err = dev.change(ctx, harness.Patch{
 		"backend":  harness.Patch{"image": image("backend", version)},
 		"frontend": harness.Patch{"image": image("frontend", version)},
 	})
@@ -71,7 +76,10 @@ func roll(ctx context.Context, version string) error {
 	if err != nil {
 		return fmt.Errorf("%w (%s)", err, dev.status())
 	}
-	return dev.ready(ctx, soon)
+	if err := dev.ready(ctx, soon); err != nil {
+		return err
+	}
+	return full.left(ctx, n)
 }
 
 // acknowledged checks that all acknowledged orders are in the database.

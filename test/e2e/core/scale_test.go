@@ -16,10 +16,14 @@ func scales(ctx context.Context, n notes) error {
 	}
 	for _, replicas := range []int64{3, 1} {
 		start := time.Now()
+		full, err := fill(ctx)
+		if err != nil {
+			return err
+		}
 		if err := dev.change(ctx, harness.Patch{"backend": harness.Patch{"replicas": replicas}}); err != nil {
 			return err
 		}
-		err := dev.world.Await(ctx, settled, fmt.Sprintf("%d pods of the backend", replicas), func() (bool, string) {
+		err = dev.world.Await(ctx, settled, fmt.Sprintf("%d pods of the backend", replicas), func() (bool, string) {
 			d := dev.world.Get("Deployment", backendWeb)
 			have := harness.Number(d, "spec", "replicas")
 			up := harness.Number(dev.world.Get("WebApp", backendClaim), "status", "availableReplicas")
@@ -32,6 +36,9 @@ func scales(ctx context.Context, n notes) error {
 			return err
 		}
 		n.Addf("to %d %.1fs", replicas, time.Since(start).Seconds())
+		if err := full.left(ctx, n); err != nil {
+			return err
+		}
 	}
 	return nil
 }

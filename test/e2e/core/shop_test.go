@@ -48,8 +48,8 @@ type shop struct {
 	world  *harness.World
 	client *harness.Client
 
-	// tokens are those that EcommercePlatforms had taken before it was claimed.
-	tokens float64
+	// bucket is that of the claim's circuit breaker, since it was claimed.
+	bucket bucket
 }
 
 // claim creates the namespace, starts a watch of it, and applies the claim.
@@ -61,7 +61,7 @@ func (s *shop) claim(ctx context.Context) error {
 	if s.world, err = cluster.Watch(ctx, s.namespace); err != nil {
 		return err
 	}
-	if s.tokens, err = tokens(ctx); err != nil {
+	if s.bucket, err = fill(ctx); err != nil {
 		return err
 	}
 	return s.file(ctx)
