@@ -308,9 +308,9 @@ func (d *cluster) plan() *compose.Plan {
 	add(compose.Component{Name: account, Part: d.server, Object: build.ServiceAccount(d.Scope, d.server, d.server)})
 	add(compose.Component{Name: role, Part: d.server, Object: d.role()})
 	// Crossplane applies objects in no particular order. It may bind Roles (storeplane-compose), or a
-	// binding to one that does not exist yet would be refused. To wait for the Role would be another
-	// generation of the claim.
-	add(compose.Component{Name: roleBinding, Part: d.server, Object: d.roleBinding()})
+	// binding to one that does not exist yet is refused: then it waits for the Role. To do so in any case
+	// would be another generation of the claim.
+	add(compose.Component{Name: roleBinding, Part: d.server, Object: d.roleBinding(), RetryAfter: []string{role}})
 	for _, component := range d.engine.Objects(d.facts) {
 		add(component)
 	}

@@ -62,6 +62,7 @@ func New(t testing.TB, claim string, opts ...functions.Option) *Crossplane {
 	}
 	m := Fields(c.Claim, "metadata")
 	m["uid"] = structpb.NewStringValue("00000000-0000-4000-8000-000000000001")
+	m["resourceVersion"] = structpb.NewStringValue("1")
 	if m["generation"] == nil {
 		m["generation"] = structpb.NewNumberValue(1)
 	}

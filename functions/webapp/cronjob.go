@@ -2,6 +2,7 @@ package webapp
 
 import (
 	"cmp"
+	"maps"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,8 @@ func (a *app) cronJob(j *appsv1.CronJob) *batchv1.CronJob {
 	}
 	if a.isHeld(j) {
 		cj.Spec.Suspend = new(true)
+		cj.Annotations = maps.Clone(cj.Annotations)
+		metav1.SetMetaDataAnnotation(&cj.ObjectMeta, heldAnnotation, "true")
 	}
 	return cj
 }
@@ -61,20 +64,29 @@ func (a *app) cronJob(j *appsv1.CronJob) *batchv1.CronJob {
 func (a *app) cronJobComponent(j *appsv1.CronJob, after, gates []string) compose.Component {
 	c := compose.Component{Name: cronComponent(j), Make: func() compose.Object { return a.cronJob(j) }, After: []string{web}, ChangeAfter: gates}
 	if a.isHeld(j) {
-		c.Paused, c.After, c.ChangeAfter = true, after, []string{web}
+		c.Paused, c.After, c.ChangeAfter, c.RetryAfter = true, after, []string{web}, []string{web}
 	}
 	return c
 }
 
-// isHeld reports whether a CronJob is suspended, whatever the claim declares, because the application has
-// yet to become healthy. One that has been started is not suspended again.
+// isHeld reports whether a CronJob is suspended because the application has yet to become healthy, and not
+// because the claim suspends it. One that has been started is not suspended again.
 func (a *app) isHeld(j *appsv1.CronJob) bool {
+	if a.live.review || a.live.serves || j.Suspend != nil && *j.Suspend {
+		return false
+	}
 	l, exists := a.live.cronJobs[j.Name]
-	return !a.live.review && !a.live.serves && (!exists || l.Spec.Suspend)
+	return !exists || l.Metadata.Annotations[heldAnnotation] != ""
 }
+
+// heldAnnotation is on a CronJob that is suspended until the application is healthy for the first time.
+const heldAnnotation = "storeplane.example.com/suspended-until-healthy"
 
 // liveCronJob is the part of an observed CronJob that the function reads.
 type liveCronJob struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
 	Spec struct {
 		Suspend bool `json:"suspend"`
 	} `json:"spec"`

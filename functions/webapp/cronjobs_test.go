@@ -112,6 +112,7 @@ func TestCronJobHeld(t *testing.T) {
 		return functionstest.Get(c.Observed["cron-clean"], "spec", "suspend").GetBoolValue()
 	}
 	c := simulate(t, `{image: "x:1", migration: {args: [m]}, cronJobs: [{name: clean, schedule: "@daily"}]}`)
+	c.Reconcile() // The first pass writes no status.
 	for range 3 {
 		if c.Reconcile(); !suspended(c) || c.ComponentStatus("cron-clean") != "Waits for web" {
 			t.Fatalf("The migration runs: want a suspended CronJob that waits, got %v, %q", c.Observed["cron-clean"], c.ComponentStatus("cron-clean"))
@@ -141,6 +142,20 @@ func TestCronJobHeld(t *testing.T) {
 	c.Settle()
 	if functionstest.Get(c.Observed["cron-late"], "spec", "suspend").GetBoolValue() {
 		t.Errorf("The new image runs: want the CronJob to run, got %v", c.Observed["cron-late"])
+	}
+
+	c.SetStatus("web", `{observedGeneration: 3, replicas: 1, updatedReplicas: 1}`)
+	functionstest.Set(c.Observed["cron-clean"], true, "spec", "suspend")
+	if c.Reconcile(); suspended(c) {
+		t.Errorf("It was suspended by hand while the application is not healthy: want it put back, got %v", c.Observed["cron-clean"])
+	}
+	c.Edit([]any{map[string]any{"name": "clean", "schedule": "@daily", "suspend": true}}, "cronJobs")
+	if c.Reconcile(); !suspended(c) {
+		t.Errorf("The claim suspends it: want that, got %v", c.Observed["cron-clean"])
+	}
+	c.Edit([]any{map[string]any{"name": "clean", "schedule": "@hourly"}}, "cronJobs")
+	if c.Reconcile(); suspended(c) || functionstest.Get(c.Observed["cron-clean"], "spec", "schedule").GetStringValue() != "@hourly" {
+		t.Errorf("The claim no longer suspends it, and the application is not healthy: want it started, got %v", c.Observed["cron-clean"])
 	}
 
 	own := simulate(t, `{image: x, cronJobs: [{name: clean, schedule: "@daily", suspend: true}]}`)

@@ -20,6 +20,9 @@ import (
 type live struct {
 	liveDeployment
 
+	// observed is the Deployment, or nil.
+	observed *structpb.Struct
+
 	workers  map[string]liveDeployment
 	cronJobs map[string]liveCronJob
 
@@ -36,7 +39,7 @@ type live struct {
 	// completed, or if there is none.
 	account, migrated bool
 
-	// serves is true if the Deployment is healthy, as it was declared last.
+	// serves is true if the Deployment exists and is healthy, as it was declared last.
 	serves bool
 
 	// review is true for an offline review, whose result is read by people.
@@ -82,14 +85,13 @@ func (l *liveDeployment) judged(by func(*structpb.Struct) health.Status) func(*s
 const progressGrace = 3 * time.Second
 
 func observe(c *compose.Claim, s *appsv1.WebAppSpec, migration string, port int32) (live, error) {
-	l := live{account: c.IsComposed(account), review: c.IsReview()}
+	l := live{account: c.IsComposed(account), review: c.IsReview(), observed: c.Observed(web)}
 	job := c.Observed(migration)
 	l.migrated = s.Migration == nil || job != nil && health.Of(job).IsHealthy()
 	var err error
 	if l.liveDeployment, _, err = observeDeployment(c, web); err != nil {
 		return l, err
 	}
-	l.serves = l.exists && !l.Spec.Paused && health.Of(c.Observed(web)).IsHealthy()
 	if l.workers, err = observeWorkers(c, s.Workers); err != nil {
 		return l, err
 	}

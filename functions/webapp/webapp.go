@@ -140,6 +140,7 @@ func (a *app) plan() *compose.Plan {
 		// While pods are added the others serve, so the component stays healthy.
 		deployment.Health, deployment.Scaled = a.live.judged(health.Available), true
 	}
+	a.live.serves = a.live.exists && !paused && deployment.Health(a.live.observed).IsHealthy()
 	add(deployment)
 	add(compose.Component{Name: service, Part: web, Object: a.service()})
 	add(compose.Component{Name: policy, Part: web, Object: a.networkPolicy()})

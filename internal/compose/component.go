@@ -42,6 +42,11 @@ type Component struct {
 	// Unlike After it holds for every change, not only for the first apply.
 	ChangeAfter []string
 
+	// RetryAfter names the components that must be healthy before the creation of this one is tried
+	// again at once, where the API server has refused it and the cause is not that it is invalid. Until
+	// then it is tried when it is due, and the others do not wait for it. Without any they do.
+	RetryAfter []string
+
 	// Once keeps the object as it was first applied, for kinds that cannot be changed, like Jobs. A
 	// changed object needs a component of another name.
 	Once bool
@@ -51,8 +56,8 @@ type Component struct {
 	Scaled bool
 
 	// Paused is true for an object that does nothing until the components of ChangeAfter are
-	// healthy. It is created at once nevertheless, so that the claim references it from the
-	// beginning.
+	// healthy: a paused Deployment, a suspended CronJob. It is created at once nevertheless, so that
+	// the claim references it from the beginning.
 	Paused bool
 
 	// Aside is true for a task whose outcome a condition reports: the claim can be ready without

@@ -32,6 +32,10 @@ type Decision struct {
 	// existing object of their name must not belong to another owner.
 	First []string
 
+	// LeftOut is true where one component, which the API server refused in an earlier pass, is left out of
+	// this one.
+	LeftOut bool
+
 	// Stopped is true where nothing is changed in this pass because the API server refused a
 	// component in an earlier one.
 	Stopped bool
@@ -230,6 +234,17 @@ func (d *Decision) passStopped(observed map[string]*fnv1.Resource) {
 	if d.Apply[stopped] == nil || d.claim.wasReady() && d.isInPlace(stopped, observed) {
 		return
 	}
+	if after, ok := d.retriesAfter(stopped); ok && observed[stopped].GetResource() == nil {
+		switch waits := len(d.waitsFor(after)) > 0; {
+		case waits:
+			delete(d.Apply, stopped)
+			d.First = slices.DeleteFunc(d.First, func(n string) bool { return n == stopped })
+			d.LeftOut, d.Health[stopped] = true, d.refused.stoppedStatus()
+			return
+		case !d.refused.isNew:
+			return // What it waited for is healthy now.
+		}
+	}
 	d.Stopped, d.upgrade.unfinished = true, true
 	d.Health[stopped] = d.refused.stoppedStatus()
 	for name := range d.Apply {
@@ -241,6 +256,16 @@ func (d *Decision) passStopped(observed map[string]*fnv1.Resource) {
 		}
 	}
 	d.First = slices.DeleteFunc(d.First, func(n string) bool { return d.Apply[n] == nil })
+}
+
+// retriesAfter returns the components of a component's RetryAfter, and whether it has any.
+func (d *Decision) retriesAfter(component string) ([]string, bool) {
+	i := slices.IndexFunc(d.plan.Components, func(c Component) bool { return c.Name == component })
+	if i < 0 {
+		return nil, false
+	}
+	after := d.plan.Components[i].RetryAfter
+	return after, len(after) > 0
 }
 
 // isInPlace reports whether a component exists as it is declared.

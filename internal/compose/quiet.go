@@ -59,20 +59,22 @@ func (c *Claim) isNested() bool {
 //
 //   - In a pass that composes new objects. Crossplane writes their references and conditions about the
 //     new generation. These writes begin the next pass, which writes once more, and a new status adds
-//     no write to that one. The first pass of a claim writes no status at all so, but conditions. A
-//     claim that is rendered from a file has no other pass.
+//     no write to that one. The first pass of a claim writes no status at all so, but conditions,
+//     unless changes of a release wait for windows or waves: an edit before the second pass would be
+//     held back with them, since the status has no release and no inputs yet. A claim that is
+//     rendered from a file has no other pass.
 //   - While a claim starts that another one composes: its parent has a status of its own, and
 //     waits for Ready, another phase, or a failed pod.
 //
-// What never waits: readiness, a failure or a refusal and its end, a pod's failure and its end, and
-// the settings that the claim must remember.
+// What never waits: readiness, a failure or a refusal and its end, a pod's failure and its end, and,
+// but in the first pass, the settings that the claim must remember.
 func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, d *Decision, o Outcome) bool {
 	if c.IsReview() || o.Ready || o.Phase == Failed || hasNews(rsp, c) {
 		return false
 	}
 	phase := c.status(appsv1.FieldPhase)
 	isStep := phase != nil && proto.Equal(desiredStatus(rsp)[appsv1.FieldPhase], phase) && c.isNested() && c.isStarting()
-	return isStep || (phase != nil || c.isStored()) && addsReferences(c, d)
+	return isStep || (phase != nil || c.isStored() && !d.upgrade.mayWait()) && addsReferences(c, d)
 }
 
 // isStored reports whether the claim is that of an API server.

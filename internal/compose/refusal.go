@@ -32,6 +32,9 @@ type refusal struct {
 	// stopped is the component at which Crossplane stopped, and why is the error.
 	stopped, why string
 
+	// isNew is true if that was in the last pass.
+	isNew bool
+
 	// first is when Crossplane first stopped with the claim's current spec, and last is when
 	// the component was last tried.
 	first, last time.Time
@@ -47,7 +50,7 @@ func (c *Claim) refusal() refusal {
 	r, was := c.unsynced(), c.pastRefusal()
 	switch {
 	case r.stopped != "":
-		r.last = c.Now()
+		r.last, r.isNew = c.Now(), true
 		if r.first = was.first; r.first.IsZero() {
 			r.first = r.last
 		}

@@ -59,7 +59,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 		}
 	}
 	var stopped refusal
-	if decision.Stopped {
+	if decision.Stopped || decision.LeftOut {
 		stopped = decision.refused
 	}
 	if err := stopped.remember(rsp, claim); err != nil {
@@ -78,6 +78,9 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	}
 	for _, c := range conditions {
 		rsp.Conditions = append(rsp.Conditions, c.toProto())
+	}
+	if decision.LeftOut {
+		claim.RequeueWithin(max(time.Second, decision.refused.due(claim).Sub(claim.Now())))
 	}
 	rsp.Meta.Ttl = durationpb.New(claim.ttl(settled, plan.PollInterval))
 	switch {

@@ -36,8 +36,9 @@ func isFailed(phase *structpb.Value) bool { return phase.GetStringValue() == str
 
 // setObservedGeneration sets observedGeneration in the status of a response: the newest generation
 // that became ready or stalled (ObservedStatus of crossplane/crossplane v2.4.0). It is the claim's
-// current generation if that has become so now. It is written even if it is 0: kstatus takes a
-// claim without the field, and still without conditions, for one that is done.
+// current generation if that has become so now. It is written even if it is 0: a claim without it is
+// judged by its conditions alone, and kstatus takes one that has neither for done. The first pass of a
+// claim leaves it out (see holdsStatus), but its conditions report what they are about.
 //
 // kstatus reads no generation of a condition: if the status has the newest generation, it takes the
 // conditions as they are. Crossplane writes the status with the conditions of its cache, and then

@@ -188,6 +188,9 @@ func (c *Claim) isAdmitted(u *Upgrade, from string) bool {
 	return u.Window.Open(now) && u.Window.Open(now.Add(-c.delay(u.Window)))
 }
 
+// mayWait reports whether changes of a release may have to wait.
+func (u *upgrade) mayWait() bool { return u.Upgrade != nil && (u.Window != nil || u.Waves) }
+
 // isInWave reports whether the claim's wave has begun, or there are no waves.
 func (c *Claim) isInWave(u *Upgrade) bool {
 	return !u.Waves || c.Annotation(waves.Annotation) == u.Release

@@ -162,7 +162,8 @@ type CronJobStatus struct {
 	// +optional
 	Active int32 `json:"active,omitempty"`
 
-	// Suspended is true while no more runs are started.
+	// Suspended is true while no more runs are started: because the claim suspends the CronJob, or
+	// because the application has yet to become healthy for the first time.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
 }

@@ -42,29 +42,69 @@ func tokens(ctx context.Context) (float64, error) {
 	return sum, nil
 }
 
-// bucket is that of the EcommercePlatforms, which one claim alone is using.
+// bucket is that of the EcommercePlatforms, which one claim alone is using, as it would be with Crossplane's
+// defaults. It is read twice a second.
 type bucket struct {
-	taken float64
-	at    time.Time
+	end    func()
+	done   chan struct{}
+	err    error
+	taken  float64
+	lowest float64
 }
 
-// fill returns a bucket that is taken to be full now.
-func fill(ctx context.Context) (bucket, error) {
-	taken, err := tokens(ctx)
-	return bucket{taken: taken, at: time.Now()}, err
-}
-
-// left returns an error if the bucket would be empty now with Crossplane's defaults, which opens the circuit
-// breaker. Most tokens are taken at the end of whatever a claim does, so it was never emptier.
-func (b bucket) left(ctx context.Context, n notes) error {
-	taken, err := tokens(ctx)
+// fill returns a bucket that is taken to be full now, and follows it until stop is called.
+func fill(ctx context.Context) (*bucket, error) {
+	last, err := tokens(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	left := bucketBurst + bucketRefill*time.Since(b.at).Seconds() - (taken - b.taken)
-	n.Addf("%.0f tokens of the EcommercePlatform, %.0f left", taken-b.taken, left)
-	if left < 0 {
-		return fmt.Errorf("the EcommercePlatform took %.0f tokens of Crossplane's circuit breaker in %.1fs, which opens it with the defaults", taken-b.taken, time.Since(b.at).Seconds())
+	// The check that fills it ends before the claim's bucket is judged.
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	b := &bucket{end: end, done: make(chan struct{}), lowest: bucketBurst}
+	go b.follow(ctx, last)
+	return b, nil
+}
+
+func (b *bucket) follow(ctx context.Context, last float64) {
+	defer close(b.done)
+	level, at := float64(bucketBurst), time.Now()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, err := tokens(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			b.err = err
+			return
+		}
+		level = min(bucketBurst, level+bucketRefill*time.Since(at).Seconds()) - (now - last)
+		b.taken += now - last
+		b.lowest, last, at = min(b.lowest, level), now, time.Now()
+	}
+}
+
+// stop ends the reading.
+func (b *bucket) stop() {
+	b.end()
+	<-b.done
+}
+
+// check returns an error if the bucket was empty at a time, which opens the circuit breaker.
+func (b *bucket) check(n notes) error {
+	b.stop()
+	n.Addf("%.0f tokens of the EcommercePlatform, %.0f left at least", b.taken, b.lowest)
+	switch {
+	case b.err != nil:
+		return b.err
+	case b.lowest < 0:
+		return fmt.Errorf("the EcommercePlatform took %.0f tokens of Crossplane's circuit breaker, which opens it with the defaults", b.taken)
 	}
 	return nil
 }
@@ -76,7 +116,7 @@ func noBreaker(s *shop) func(context.Context, notes) error {
 		if err := s.ready(ctx, soon); err != nil {
 			return err
 		}
-		if err := s.bucket.left(ctx, n); err != nil {
+		if err := s.bucket.check(n); err != nil {
 			return err
 		}
 		for _, c := range [][2]string{{"EcommercePlatform", claimName}, {"DatabaseCluster", databaseClaim}, {"WebApp", backendClaim}, {"WebApp", frontendClaim}} {

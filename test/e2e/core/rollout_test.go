@@ -49,6 +49,7 @@ func roll(ctx context.Context, version string, n notes) error {
 	if err != nil {
 		return err
 	}
+	defer full.stop()
 	err = dev.change(ctx, harness.Patch{
 		"backend":  harness.Patch{"image": image("backend", version)},
 		"frontend": harness.Patch{"image": image("frontend", version)},
@@ -79,7 +80,7 @@ func roll(ctx context.Context, version string, n notes) error {
 	if err := dev.ready(ctx, soon); err != nil {
 		return err
 	}
-	return full.left(ctx, n)
+	return full.check(n)
 }
 
 // acknowledged checks that all acknowledged orders are in the database.

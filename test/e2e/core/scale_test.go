@@ -20,6 +20,7 @@ func scales(ctx context.Context, n notes) error {
 		if err != nil {
 			return err
 		}
+		defer full.stop()
 		if err := dev.change(ctx, harness.Patch{"backend": harness.Patch{"replicas": replicas}}); err != nil {
 			return err
 		}
@@ -36,7 +37,7 @@ func scales(ctx context.Context, n notes) error {
 			return err
 		}
 		n.Addf("to %d %.1fs", replicas, time.Since(start).Seconds())
-		if err := full.left(ctx, n); err != nil {
+		if err := full.check(n); err != nil {
 			return err
 		}
 	}
