@@ -87,7 +87,7 @@ func TestRunFunctionErrors(t *testing.T) {
 			want:   want{fatal, "size is too big", "Invalid", "Widget invalid"},
 		},
 		"UnknownKind": {
-			reason: "A kind that nobody serves is named with its group.",
+			reason: "A kind that no function serves is named with its group.",
 			req:    requestFor(t, "other.example.com/v1", "Widget"),
 			want:   want{fatal, "cannot compose Widget.other.example.com: this function serves no such kind", "InternalError", "Widget error"},
 		},

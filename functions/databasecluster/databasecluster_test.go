@@ -87,7 +87,7 @@ func TestComponents(t *testing.T) {
 		"Users":      {reason: "Each user has a Secret to connect with.", spec: "{size: 1, version: '17', users: [{name: reader}, {name: order_writer}]}", want: with("user-order-writer", "user-reader")},
 		"PodMonitor": {reason: "Where there are PodMonitors there is one.", spec: functionstest.OneServer, prepare: func(c *crossplane) { c.Serve("podmonitor") }, want: with("podmonitor")},
 		"Unmonitored": {
-			reason: "Unless nobody wants the metrics.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", prepare: func(c *crossplane) { c.Serve("podmonitor") }, want: one,
+			reason: "Unless monitoring is turned off.", spec: "{size: 1, version: '17', monitoring: {enabled: false}}", prepare: func(c *crossplane) { c.Serve("podmonitor") }, want: one,
 		},
 		"BroughtTLS": {
 			reason: "A claim with certificates of its own needs no authority.", spec: "{size: 1, version: '17', tls: {secretName: certs}}",

@@ -38,14 +38,14 @@ func TestServersHealth(t *testing.T) {
 		"Unseen":        {reason: "A change that the controller has not seen.", status: "{observedGeneration: 0, replicas: 3, readyReplicas: 3, updatedReplicas: 3}", want: "Not all pods are ready"},
 		"Fewer":         {reason: "One is not made yet.", status: "{observedGeneration: 1, replicas: 2, readyReplicas: 2, updatedReplicas: 2}", want: "Not all pods are ready"},
 		"More":          {reason: "One is still going.", status: "{observedGeneration: 1, replicas: 4, readyReplicas: 3, updatedReplicas: 4}", want: "Not all pods are ready"},
-		"NotReady":      {reason: "One is not ready, and nobody knows why.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", want: "Not all pods are ready"},
-		"NotReadyWhy":   {reason: "The manager of another one does.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: pod("orders-postgresql-2", "orders-postgresql-2: cannot be scheduled: Insufficient cpu"), want: "orders-postgresql-2: cannot be scheduled: Insufficient cpu"},
+		"NotReady":      {reason: "One is not ready, for an unknown reason.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", want: "Not all pods are ready"},
+		"NotReadyWhy":   {reason: "The manager of another one knows the reason.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: pod("orders-postgresql-2", "orders-postgresql-2: cannot be scheduled: Insufficient cpu"), want: "orders-postgresql-2: cannot be scheduled: Insufficient cpu"},
 		"Outdated":      {reason: "One is of an older revision: it is replaced when it is deleted.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2, currentRevision: a, updateRevision: b}", want: "Servers are being replaced one at a time"},
 		"OutdatedWhy":   {reason: "It is not, and the manager says why.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2}", change: pod("orders-postgresql-0", "the primary cannot hand over"), want: "the primary cannot hand over"},
 		"Restart":       {reason: "A parameter waits for a restart.", status: well, change: member(2, func(m *instance.Member) { m.Restart = true }), want: "Servers are being restarted one at a time"},
 		"RestartFormer": {reason: "That of a server that is gone waits for nothing.", status: well, change: func(c *crossplane) { c.Report("orders-postgresql-3.json", `{"restart":true}`) }, want: "ready"},
 		"Growing":       {reason: "A volume has not its size yet.", status: well, change: member(1, func(m *instance.Member) { m.Capacity = "10Gi" }), want: "Volumes are being grown"},
-		"Stuck":         {reason: "One that cannot have it is waited for by nobody.", status: well, change: member(1, func(m *instance.Member) { m.Capacity, m.Volume = "10Gi", "cannot grow" }), want: "ready"},
+		"Stuck":         {reason: "One that cannot have it is not waited for.", status: well, change: member(1, func(m *instance.Member) { m.Capacity, m.Volume = "10Gi", "cannot grow" }), want: "ready"},
 		"Bigger":        {reason: "More than asked for is fine: disks come in sizes.", status: well, change: member(1, func(m *instance.Member) { m.Capacity = "25Gi" }), want: "ready"},
 		"Silent": {reason: "Who has told nothing is waited for by its pod alone.", status: well, change: func(c *crossplane) {
 			delete(functionstest.Fields(c.Observed["instances"], "data"), "orders-postgresql-1.json")
@@ -109,7 +109,7 @@ func TestPodFailure(t *testing.T) {
 		"Starting":      {reason: "What passes by itself is no trouble.", status: none, pods: []string{pod(0, waiting)}, want: words("No primary has been elected yet")},
 		"NoPods":        {reason: "No pod has none either.", status: none, want: words("No primary has been elected yet")},
 		"First":         {reason: "The first in trouble speaks for all, in whichever order they come.", status: none, pods: []string{pod(2, full), pod(1, image), pod(0, waiting)}, want: words("orders-postgresql-1: cannot pull image registry.example.com/storeplane/postgresql:17.99: not found")},
-		"Strangers":     {reason: "Other pods are somebody else's.", status: none, pods: []string{"apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: team}\nstatus: " + image}, want: words("No primary has been elected yet")},
+		"Strangers":     {reason: "Pods that are not the claim's do not count.", status: none, pods: []string{"apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: team}\nstatus: " + image}, want: words("No primary has been elected yet")},
 		"OneReady":      {reason: "With one server up its manager tells about the others.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 1, updatedReplicas: 3}", pods: []string{pod(1, full)}, want: want{message: "Waiting for postgresql (No primary has been elected yet)"}},
 	}
 	for name, tc := range cases {

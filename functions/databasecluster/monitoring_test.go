@@ -33,7 +33,7 @@ func TestMonitoring(t *testing.T) {
 		cluster  func(*crossplane)
 		want     want
 	}{
-		"Default":      {reason: "Metrics are exported, and nobody is let in who was not named.", spec: functionstest.OneServer, want: want{containers, nil, ""}},
+		"Default":      {reason: "Metrics are exported, and no client is let in that was not named.", spec: functionstest.OneServer, want: want{containers, nil, ""}},
 		"HasKind":      {reason: "Prometheus is told where the cluster has its operator.", spec: functionstest.OneServer, cluster: podMonitors, want: want{containers, ports, ""}},
 		"HasNot":       {reason: "Crossplane found no such kind.", spec: functionstest.OneServer, cluster: noSchema, want: want{containers, nil, ""}},
 		"OtherKind":    {reason: "Another kind is another.", spec: functionstest.OneServer, cluster: otherSchema, want: want{containers, nil, ""}},

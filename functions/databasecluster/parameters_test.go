@@ -48,14 +48,14 @@ func TestDynamic(t *testing.T) {
 		spec   string
 		want   map[string]any
 	}{
-		"One":        {reason: "One server has nobody to wait for.", spec: functionstest.OneServer, want: config(off, nil)},
+		"One":        {reason: "One server has no standby to wait for.", spec: functionstest.OneServer, want: config(off, nil)},
 		"OneStrict":  {reason: "However strict it is.", spec: "{size: 1, version: '17', environment: production, synchronousMode: strict}", want: config(off, archived)},
 		"Two":        {reason: "Two do not wait unless asked to.", spec: "{size: 2, version: '17'}", want: config(off, nil)},
 		"Asked":      {reason: "They do when asked to.", spec: "{size: 2, version: '17', synchronous: true}", want: config(quorum, nil)},
 		"Production": {reason: "Production waits for another server.", spec: functionstest.Production, want: config(quorum, archived)},
 		"Quorum":     {reason: "To say the default is no change.", spec: "{size: 3, version: '17', environment: production, synchronousMode: quorum}", want: config(quorum, archived)},
 		"Strict":     {reason: "Strict production stops rather than to go on alone.", spec: "{size: 3, version: '17', environment: production, synchronousMode: strict}", want: config(strict, archived)},
-		"Off":        {reason: "Strict or not, who waits for nobody does not.", spec: "{size: 3, version: '17', environment: production, synchronous: false, synchronousMode: strict}", want: config(off, archived)},
+		"Off":        {reason: "Strict or not, an asynchronous primary does not wait.", spec: "{size: 3, version: '17', environment: production, synchronous: false, synchronousMode: strict}", want: config(off, archived)},
 		"Parameters": {
 			reason: "The claim's values replace the defaults, and all of them are here.",
 			spec:   "{size: 1, version: '17', environment: staging, parameters: {archive_timeout: '60', max_connections: '500', track_commit_timestamp: 'on', work_mem: 16MB}}",
@@ -97,7 +97,7 @@ func TestChanges(t *testing.T) {
 		"Asynchronous": {reason: "Servers take it up as they run.", change: func(c *crossplane) { c.Edit(false, "synchronous") }, want: want{config: true}},
 		"Said":         {reason: "What holds anyway is no change.", change: func(c *crossplane) { c.Edit(true, "synchronous") }},
 		"Strict":       {reason: "Servers take it up as they run.", change: func(c *crossplane) { c.Edit("strict", "synchronousMode") }, want: want{config: true}},
-		"OneServer":    {reason: "The last server has nobody to wait for.", change: func(c *crossplane) { c.Edit(1, "size") }, want: want{config: true}},
+		"OneServer":    {reason: "The last server has no standby to wait for.", change: func(c *crossplane) { c.Edit(1, "size") }, want: want{config: true}},
 		"TwoServers":   {reason: "Two still do.", change: func(c *crossplane) { c.Edit(2, "size") }},
 		"Default":      {reason: "To say the default is no change.", change: parameter("max_connections", "200")},
 		"Reload":       {reason: "A parameter replaces no pod.", change: parameter("work_mem", "16MB"), want: want{config: true}},

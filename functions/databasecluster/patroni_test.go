@@ -76,7 +76,7 @@ func TestWaysIn(t *testing.T) {
 		spec   string
 		want   []any
 	}{
-		"Default":  {reason: "Nobody comes over the network in the clear, and the superuser not at all.", spec: functionstest.OneServer, want: ways("hostssl")},
+		"Default":  {reason: "No client connects over the network in the clear, and the superuser not at all.", spec: functionstest.OneServer, want: ways("hostssl")},
 		"Required": {reason: "So it is when the claim says so.", spec: "{size: 1, version: '17', tls: {required: true}}", want: ways("hostssl")},
 		"Optional": {reason: "Clients may be let in in the clear, servers are not.", spec: "{size: 1, version: '17', tls: {required: false}}", want: ways("host")},
 	}

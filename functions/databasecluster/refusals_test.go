@@ -31,7 +31,7 @@ func TestRefuses(t *testing.T) {
 		"VersionMinus":  {reason: "There is nothing below zero.", spec: "{size: 1, version: '17.-2'}", want: `version "17.-2" is not like 17, 17.2 or 17.2.0`},
 		"VersionPlus":   {reason: "A sign is none.", spec: "{size: 1, version: '+17'}", want: `version "+17" is not like 17, 17.2 or 17.2.0`},
 		"VersionHuge":   {reason: "Nor is what no computer counts to.", spec: "{size: 1, version: '99999999999999999999'}", want: `version "99999999999999999999" is not like 17, 17.2 or 17.2.0`},
-		"Synchronous":   {reason: "One server has nobody to wait for.", spec: "{size: 1, version: '17', synchronous: true}", want: "synchronous needs a size of at least 2, is 1"},
+		"Synchronous":   {reason: "One server has no standby to wait for.", spec: "{size: 1, version: '17', synchronous: true}", want: "synchronous needs a size of at least 2, is 1"},
 		"OwnParameter":  {reason: "Storeplane sets this one.", spec: "{size: 1, version: '17', parameters: {ssl: 'on', listen_addresses: '*'}}", want: "parameters.listen_addresses is set by Storeplane: leave it out"},
 		"NoParameter":   {reason: "This is no parameter.", spec: `{size: 1, version: '17', parameters: {"work mem": 16MB}}`, want: `parameters has "work mem", which is no name of a PostgreSQL parameter`},
 		"Injection":     {reason: "Nor is this.", spec: `{size: 1, version: '17', parameters: {"a: b\nc": d}}`, want: `parameters has "a: b\nc", which is no name of a PostgreSQL parameter`},
@@ -45,7 +45,7 @@ func TestRefuses(t *testing.T) {
 		"Type":          {reason: "A wrong type that slipped by the XRD.", spec: "{size: three, version: '17'}", want: "cannot read spec: size: must be a whole number, is a string"},
 
 		"UserApp":           {reason: "Every cluster has this user.", spec: "{size: 1, version: '17', users: [{name: app}]}", want: "users has app, which is a reserved user name: choose another"},
-		"UserSuperuser":     {reason: "The superuser is nobody's.", spec: "{size: 1, version: '17', users: [{name: postgres}]}", want: "users has postgres, which is a reserved user name: choose another"},
+		"UserSuperuser":     {reason: "The superuser is no user of a claim.", spec: "{size: 1, version: '17', users: [{name: postgres}]}", want: "users has postgres, which is a reserved user name: choose another"},
 		"UserReplication":   {reason: "Nor is Patroni's replication.", spec: "{size: 1, version: '17', users: [{name: standby}]}", want: "users has standby, which is a reserved user name: choose another"},
 		"UserRewind":        {reason: "Nor its rewind.", spec: "{size: 1, version: '17', users: [{name: rewind}]}", want: "users has rewind, which is a reserved user name: choose another"},
 		"UserMonitoring":    {reason: "Nor who reads the metrics.", spec: "{size: 1, version: '17', users: [{name: monitoring}]}", want: "users has monitoring, which is a reserved user name: choose another"},
@@ -232,8 +232,8 @@ func TestUnreadableReports(t *testing.T) {
 		"Gone":        {reason: "Nor one that was deleted.", change: func(c *crossplane) { delete(c.Observed, "instances") }, want: notElected},
 		"NoText":      {reason: "Nor one whose values are none.", change: func(c *crossplane) { functionstest.Set(c.Observed["instances"], 7, "data", "cluster.json") }, want: notElected},
 		"Member":      {reason: "A server that tells nothing readable has no trouble to tell of.", change: func(c *crossplane) { c.Report("orders-postgresql-1.json", "[]") }, want: running},
-		"Stranger":    {reason: "One that is no server is looked at by nobody.", change: func(c *crossplane) { c.Report("orders-postgresql-77.json", `{"filling":95,"restart":true}`) }, want: running},
-		"Key":         {reason: "Nor is a key that is nobody's.", change: func(c *crossplane) { c.Report("notes", "x") }, want: running},
+		"Stranger":    {reason: "The report of one that is no server is ignored.", change: func(c *crossplane) { c.Report("orders-postgresql-77.json", `{"filling":95,"restart":true}`) }, want: running},
+		"Key":         {reason: "So is a key of no server.", change: func(c *crossplane) { c.Report("notes", "x") }, want: running},
 		"Unknown":     {reason: "A newer manager may tell more.", change: func(c *crossplane) { c.Report("orders-postgresql-0.json", `{"capacity":"20Gi","mood":"good"}`) }, want: running},
 		"Capacity":    {reason: "A size that is none is none that grows.", change: func(c *crossplane) { c.Report("orders-postgresql-0.json", `{"capacity":"much"}`) }, want: running},
 	}

@@ -49,12 +49,12 @@ func TestScalesDown(t *testing.T) {
 		"PrimaryStays":     {reason: "The last one that stays stays.", spec: five, size: 3, report: primary(2), want: 3},
 		"NoneInStepStays":  {reason: "The only one in step would go.", spec: five, size: 3, report: inStep(3, 4), want: 5},
 		"OneInStepStays":   {reason: "One in step stays.", spec: five, size: 3, report: inStep(1, 4), want: 3},
-		"NoneInStep":       {reason: "With nobody in step nobody goes.", spec: five, size: 3, report: inStep(), want: 5},
-		"Asynchronous":     {reason: "Who waits for nobody needs nobody in step.", spec: asynchronous, size: 3, report: inStep(), want: 3},
-		"ToOne":            {reason: "The last one waits for nobody.", spec: five, size: 1, report: inStep(4), want: 1},
+		"NoneInStep":       {reason: "With no standby in sync no server is removed.", spec: five, size: 3, report: inStep(), want: 5},
+		"Asynchronous":     {reason: "A primary that waits for no standby needs none in sync.", spec: asynchronous, size: 3, report: inStep(), want: 3},
+		"ToOne":            {reason: "The last server waits for no standby.", spec: five, size: 1, report: inStep(4), want: 1},
 		"ToOnePrimaryGoes": {reason: "It must be the primary.", spec: five, size: 1, report: primary(1), want: 5},
-		"NoPrimary":        {reason: "While there is no primary nobody knows who is needed.", spec: five, size: 3, report: func(r *instance.Cluster) { r.Primary = "" }, want: 5},
-		"NoneReady":        {reason: "What was told last may not be so when nobody is up.", spec: five, size: 3, status: "{observedGeneration: 1, replicas: 5, updatedReplicas: 5}", want: 5},
+		"NoPrimary":        {reason: "While there is no primary it is unknown which servers are needed.", spec: five, size: 3, report: func(r *instance.Cluster) { r.Primary = "" }, want: 5},
+		"NoneReady":        {reason: "The last report may be outdated when no server is up.", spec: five, size: 3, status: "{observedGeneration: 1, replicas: 5, updatedReplicas: 5}", want: 5},
 		"Up":               {reason: "More are never held.", spec: five, size: 7, report: primary(4), want: 7},
 		"UpNoPrimary":      {reason: "Whatever there is.", spec: five, size: 7, report: func(r *instance.Cluster) { r.Primary = "" }, want: 7},
 	}
@@ -65,7 +65,7 @@ func TestScalesDown(t *testing.T) {
 			c.Edit(int64(tc.size), "size")
 			c.Reconcile()
 			if got, want := *servers(t, c).Spec.Replicas, max(5, tc.size); got != want {
-				t.Errorf("%s\nWhat was reported before the edit lets nobody go: want %d, got %d", tc.reason, want, got)
+				t.Errorf("%s\nA report from before the edit lets no server be removed: want %d, got %d", tc.reason, want, got)
 			}
 			c.Heal("instances")
 			if tc.report != nil {
@@ -158,7 +158,7 @@ func TestScalesDownUnread(t *testing.T) {
 	step("And stays alone", 1)
 
 	c.Edit(5, "size")
-	step("More wait for nobody to read it", 5)
+	step("More do not wait until a manager has read it", 5)
 }
 
 // TestUpdateStrategy: whether the StatefulSet controller or the instance manager replaces pods when
@@ -178,12 +178,12 @@ func TestUpdateStrategy(t *testing.T) {
 		change func(*crossplane)
 		want   string
 	}{
-		"One":        {reason: "One server has nobody to hand over to.", spec: functionstest.OneServer, want: rolling},
+		"One":        {reason: "One server has no standby to hand over to.", spec: functionstest.OneServer, want: rolling},
 		"Two":        {reason: "Of more the primary's manager replaces the standbys first.", spec: two, want: onDelete},
 		"Production": {reason: "However many.", spec: functionstest.Production, want: onDelete},
-		"SomeReady":  {reason: "While one is up there is somebody to do that.", spec: two, change: func(c *crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 1, 0)) }, want: onDelete},
+		"SomeReady":  {reason: "While one is up there is a manager that replaces pods.", spec: two, change: func(c *crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 1, 0)) }, want: onDelete},
 		"NoneReady":  {reason: "When none is up and all are current there is nothing to replace.", spec: two, change: func(c *crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 0, 2)) }, want: onDelete},
-		"Dead":       {reason: "When none is up and one is outdated nobody would replace it.", spec: two, change: func(c *crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 0, 1)) }, want: rolling},
+		"Dead":       {reason: "When none is up and one is outdated no manager would replace it.", spec: two, change: func(c *crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 0, 1)) }, want: rolling},
 		"Grows":      {reason: "The second server brings the change.", spec: functionstest.OneServer, change: func(c *crossplane) { c.Edit(2, "size") }, want: onDelete},
 		"Shrinks":    {reason: "The last one is left alone.", spec: two, change: toOne, want: rolling},
 		"ShrinksHeld": {reason: "While another one is held it is not.", spec: two, change: func(c *crossplane) {
@@ -252,7 +252,7 @@ func TestHibernates(t *testing.T) {
 		t.Errorf("want it to sleep and be ready, got %s, %q, waiting for %v", c.Phase(), c.Message(), functionstest.Waiting(rsp))
 	}
 	if p := functionstest.Get(c.Claim, "status", "primary"); p != nil {
-		t.Errorf("nobody is primary, got %v", p)
+		t.Errorf("no server is primary, got %v", p)
 	}
 	if got := fmt.Sprint(c.ComponentNames()); got != fmt.Sprint(before) {
 		t.Errorf("want all to stay, got %s, had %v", got, before)

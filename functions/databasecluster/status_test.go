@@ -152,16 +152,16 @@ func TestReplicationHealthy(t *testing.T) {
 		want   want
 	}{
 		"Healthy":      {reason: "All follow, and some are in step.", spec: three, want: want{"True Healthy", "Running", ""}},
-		"SingleServer": {reason: "One server has nobody who could follow.", spec: functionstest.OneServer, want: want{"True SingleServer", "Running", ""}},
-		"Hibernated":   {reason: "Who sleeps follows nobody, and is not to.", spec: "{size: 3, version: '17', hibernated: true}", want: want{"True Hibernated", "Hibernated", ""}},
-		"Asynchronous": {reason: "Nobody has to be in step who was not asked to.", spec: two, change: unsynchronous, want: want{"True Healthy", "Running", ""}},
+		"SingleServer": {reason: "One server has no standby that could follow.", spec: functionstest.OneServer, want: want{"True SingleServer", "Running", ""}},
+		"Hibernated":   {reason: "A hibernated server follows no primary, and is not to.", spec: "{size: 3, version: '17', hibernated: true}", want: want{"True Hibernated", "Hibernated", ""}},
+		"Asynchronous": {reason: "A standby that was not asked to be synchronous need not be.", spec: two, change: unsynchronous, want: want{"True Healthy", "Running", ""}},
 		"OneOfTwo":     {reason: "One in step is enough.", spec: three, change: standby(0, func(s *instance.Standby) { s.Synchronous = false }), want: want{"True Healthy", "Running", ""}},
 		"NoPrimary": {
-			reason: "Nobody takes writes.", spec: three, change: func(c *crossplane) { c.ReportCluster(func(r *instance.Cluster) { r.Primary = "" }) },
+			reason: "No server takes writes.", spec: three, change: func(c *crossplane) { c.ReportCluster(func(r *instance.Cluster) { r.Primary = "" }) },
 			want: notReady("False NoPrimary No primary takes writes", "Waiting for postgresql (No primary has been elected yet)"),
 		},
 		"NoneReady": {
-			reason: "What was told last is not so when nobody is up.", spec: three,
+			reason: "The last report does not count when no server is up.", spec: three,
 			change: func(c *crossplane) {
 				c.SetStatus("postgresql", "{observedGeneration: 1, replicas: 3, updatedReplicas: 3}")
 			},
@@ -220,7 +220,7 @@ func TestReplicationHealthy(t *testing.T) {
 			want: degraded("StandbyMissing", "Not following the primary: orders-postgresql-2"),
 		},
 		"Stranger": {
-			reason: "Who follows and is no server of the claim's is somebody else's.", spec: three,
+			reason: "A standby that is no server of the claim does not count.", spec: three,
 			change: func(c *crossplane) {
 				c.ReportCluster(func(r *instance.Cluster) {
 					r.Standbys = append(r.Standbys, instance.Standby{Name: "orders-postgresql-7", Lagging: true})
@@ -273,7 +273,7 @@ func TestStorageHealthy(t *testing.T) {
 	}{
 		"Room":       {reason: "There is room.", want: want{"True Healthy", "Running", ""}},
 		"Below":      {reason: "Below the first threshold nothing is said.", change: filled(0, 79), want: want{"True Healthy", "Running", ""}},
-		"NearlyFull": {reason: "Above 80 percent somebody should look.", change: filled(1, 80), want: degraded("NearlyFull", "Volumes are filled: that of orders-postgresql-1 to more than 80 percent: raise storageSize")},
+		"NearlyFull": {reason: "Above 80 percent a user should act.", change: filled(1, 80), want: degraded("NearlyFull", "Volumes are filled: that of orders-postgresql-1 to more than 80 percent: raise storageSize")},
 		"Full":       {reason: "Above 90 percent at once.", change: filled(0, 90), want: degraded("Full", "Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize")},
 		"Between":    {reason: "A figure that moves moves no message.", change: filled(0, 97), want: degraded("Full", "Volumes are filled: that of orders-postgresql-0 to more than 90 percent: raise storageSize")},
 		"Both": {

@@ -416,7 +416,7 @@ func TestChangesTLS(t *testing.T) {
 	c.Edit(map[string]any{"secretName": "certs"}, "tls")
 	c.Settle()
 	if c.Observed["ca"] != nil || c.Observed["tls"] != nil {
-		t.Errorf("the authority goes when it signs for nobody, got %v", c.ComponentNames())
+		t.Errorf("the authority goes when it signs no certificate, got %v", c.ComponentNames())
 	}
 	c.Edit(nil, "tls")
 	c.Settle()

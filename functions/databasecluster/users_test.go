@@ -145,7 +145,7 @@ func TestBroughtPassword(t *testing.T) {
 		"Others":   {reason: "Other keys are not looked at.", secret: map[string]string{"password": "a", "username": "b"}, want: "a"},
 		"NoSecret": {reason: "Without a Secret there is no password, and none is made up.", err: missing},
 		"NoKey":    {reason: "Nor without its key.", secret: map[string]string{"pass": "a"}, err: missing},
-		"Empty":    {reason: "An empty one lets nobody in.", secret: map[string]string{"password": ""}, err: missing},
+		"Empty":    {reason: "No client can log in with an empty one.", secret: map[string]string{"password": ""}, err: missing},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

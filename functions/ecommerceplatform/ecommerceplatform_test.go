@@ -33,7 +33,7 @@ func TestOrder(t *testing.T) {
 	}{
 		"Small":   {reason: "Without an ingress the frontend is last.", spec: functionstest.SmallShop, want: [][]string{append(slices.Clone(cache), "database"), {"backend"}, {"frontend"}}},
 		"Big":     {reason: "The ingress opens once there is something behind it, and a config is there before the backend.", spec: functionstest.BigShop, want: [][]string{slices.Concat([]string{"appconfig"}, cache, []string{"database", "protection"}), {"backend"}, {"frontend"}, {"ingress", "ingress-networkpolicy"}}},
-		"NoCache": {reason: "Without a cache nobody waits for one.", spec: "{frontend: {image: front:1}, backend: {image: back:1}, cache: {enabled: false}}", want: [][]string{{"database"}, {"backend"}, {"frontend"}}},
+		"NoCache": {reason: "Without a cache no component waits for one.", spec: "{frontend: {image: front:1}, backend: {image: back:1}, cache: {enabled: false}}", want: [][]string{{"database"}, {"backend"}, {"frontend"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -414,7 +414,7 @@ func TestTiers(t *testing.T) {
 	c.Edit(false, "monitoring", "enabled")
 	c.Settle()
 	if got := functionstest.As[appsv1.WebApp](t, c.Observed["frontend"]).Spec.Metrics; got != nil {
-		t.Errorf("Without monitoring nobody reads metrics: got %+v", got)
+		t.Errorf("Without monitoring no Prometheus reads metrics: got %+v", got)
 	}
 }
 

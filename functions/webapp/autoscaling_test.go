@@ -53,7 +53,7 @@ func TestAutoscaledRequests(t *testing.T) {
 		want   map[string]string // requests, by container
 	}{
 		"Defaults":  {reason: "The defaults request both.", spec: "autoscaling: {maxReplicas: 2}", want: map[string]string{"app": "50m 64Mi"}},
-		"Fixed":     {reason: "Without an autoscaler nobody needs requests.", spec: "resources: {requests: {memory: 1Gi}}", want: map[string]string{"app": "0 1Gi"}},
+		"Fixed":     {reason: "Without an autoscaler requests are not needed.", spec: "resources: {requests: {memory: 1Gi}}", want: map[string]string{"app": "0 1Gi"}},
 		"CPU":       {reason: "What is aimed at is requested, by the default, and the claim's own stays.", spec: "autoscaling: {maxReplicas: 2}, resources: {requests: {memory: 1Gi}}", want: map[string]string{"app": "50m 1Gi"}},
 		"Memory":    {reason: "Of memory too.", spec: "autoscaling: {maxReplicas: 2, targetMemoryUtilization: 70}, resources: {requests: {cpu: 1}}", want: map[string]string{"app": "1 64Mi"}},
 		"Limited":   {reason: "The API server makes a limit the request.", spec: "autoscaling: {maxReplicas: 2}, resources: {limits: {cpu: 2}}", want: map[string]string{"app": "0 0"}},
@@ -94,7 +94,7 @@ func TestAutoscaledReplicas(t *testing.T) {
 		"First":    {reason: "At first there is no autoscaler: its lower bound holds.", claim: autoscaled, applied: 3, live: 3},
 		"FirstOne": {reason: "Without a lower bound it is the one that the API server gives.", claim: app + "{image: x, autoscaling: {maxReplicas: 9}}", applied: none, live: 1},
 		"Ignored":  {reason: "The claim's own number is ignored.", claim: app + "{image: x, replicas: 7, autoscaling: {minReplicas: 3, maxReplicas: 9}}", applied: 3, live: 3},
-		"Again":    {reason: "As long as nobody else scaled it, the live number is applied: to let it go would make it one.", claim: autoscaled, before: settled, applied: 3, live: 3},
+		"Again":    {reason: "As long as no other field manager scaled it, the live number is applied: to let it go would make it one.", claim: autoscaled, before: settled, applied: 3, live: 3},
 		"Scaled":   {reason: "Once the autoscaler did, the number is its own.", claim: autoscaled, before: func(c *crossplane) { c.Settle(); c.Scale("web", 6) }, applied: none, live: 6},
 		"ScaledAndSettled": {
 			reason: "And stays so.", claim: autoscaled,
@@ -242,8 +242,8 @@ func TestBecomesAutoscaledWhileHeld(t *testing.T) {
 		scale   func(*crossplane)
 		applied float64 // 0: none is applied
 	}{
-		"Nobody": {reason: "Nobody else has scaled it: its number is applied as it is.", scale: func(*crossplane) {}, applied: 5},
-		"Other":  {reason: "Somebody has: the number is theirs.", scale: func(c *crossplane) { c.Scale("web", 5) }},
+		"Unscaled": {reason: "No other field manager has scaled it: its number is applied as it is.", scale: func(*crossplane) {}, applied: 5},
+		"Other":    {reason: "Another one has: the number is its own.", scale: func(c *crossplane) { c.Scale("web", 5) }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -78,7 +78,7 @@ func TestCronJobStatus(t *testing.T) {
 		"FirstFail": {reason: "The first one failed: nothing ever ended well.", status: "{lastScheduleTime: '" + due + "'}", want: map[string]any{"name": "clean", "lastResult": "Failed", "lastScheduleTime": due}},
 		"Succeeded": {reason: "It ended well after it was due.", status: "{lastScheduleTime: '" + due + "', lastSuccessfulTime: '" + after + "'}", want: map[string]any{"name": "clean", "lastResult": "Succeeded", "lastScheduleTime": due, "lastSuccessfulTime": after}},
 		"Failed":    {reason: "What ended well was an older one.", status: "{lastScheduleTime: '" + due + "', lastSuccessfulTime: '" + before + "'}", want: map[string]any{"name": "clean", "lastResult": "Failed", "lastScheduleTime": due, "lastSuccessfulTime": before}},
-		"Running":   {reason: "As long as one runs nobody knows.", status: "{lastScheduleTime: '" + due + "', lastSuccessfulTime: '" + before + "', active: [{name: a}, {name: b}]}", want: map[string]any{"name": "clean", "lastResult": "Running", "lastScheduleTime": due, "lastSuccessfulTime": before, "active": 2.0}},
+		"Running":   {reason: "As long as one runs the result is unknown.", status: "{lastScheduleTime: '" + due + "', lastSuccessfulTime: '" + before + "', active: [{name: a}, {name: b}]}", want: map[string]any{"name": "clean", "lastResult": "Running", "lastScheduleTime": due, "lastSuccessfulTime": before, "active": 2.0}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestGateway(t *testing.T) {
 		return "{type: " + typ + ", status: '" + status + "', reason: " + reason + ", observedGeneration: 1}"
 	}
 	c.SetStatus("httproute", "{}")
-	says("Nobody has looked at it", "The Gateway has not taken the route yet")
+	says("No controller has observed it", "The Gateway has not taken the route yet")
 	const parent = "{parentRef: {name: public, namespace: infra, sectionName: https}, conditions: ["
 	c.SetStatus("httproute", "{parents: ["+parent+condition("Accepted", "False", "NotAllowedByListeners")+"]}]}")
 	says("It is refused", "The Gateway does not take the route (NotAllowedByListeners): see its HTTPRoute")
@@ -133,7 +133,7 @@ func TestMetrics(t *testing.T) {
 		"OwnPort":  {reason: "Metrics may have a port of their own, which only Prometheus reaches.", spec: "{image: x, metrics: {port: 9090}}", cluster: podMonitors, want: want{Ports: []string{"http 8080", "metrics 9090"}, Scraped: "metrics /metrics", Ways: []string{"8080 pods", "9090 observability"}}},
 		"SamePort": {reason: "Or the application's.", spec: "{image: x, metrics: {path: /stats}}", cluster: podMonitors, want: want{Ports: []string{"http 8080"}, Scraped: "http /stats", Ways: []string{"8080 pods", "8080 observability"}}},
 		"Sidecar":  {reason: "Or a sidecar's.", spec: "{image: x, sidecars: [{name: exporter, image: e, port: 9100}], metrics: {port: 9100}}", cluster: podMonitors, want: want{Ports: []string{"http 8080"}, Scraped: "exporter /metrics", Ways: []string{"8080 pods", "9100 observability"}}},
-		"NoKind":   {reason: "Where nobody reads PodMonitors there is none, and the way in is there for others.", spec: "{image: x, metrics: {}}", want: want{Ports: []string{"http 8080"}, Ways: []string{"8080 pods", "8080 observability"}}},
+		"NoKind":   {reason: "Where no Prometheus reads PodMonitors there is none, and the way in is there for others.", spec: "{image: x, metrics: {}}", want: want{Ports: []string{"http 8080"}, Ways: []string{"8080 pods", "8080 observability"}}},
 		"Ingress":  {reason: "The ingress controller does not reach the metrics' port.", spec: "{image: x, metrics: {port: 9090}, ingress: {host: a.b}}", want: want{Ports: []string{"http 8080", "metrics 9090"}, Ways: []string{"8080 pods", "8080 ingress-nginx", "9090 observability"}}},
 	}
 	for name, tc := range cases {

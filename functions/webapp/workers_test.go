@@ -32,7 +32,7 @@ func TestWorkers(t *testing.T) {
 		t.Errorf("it has the application's image and environment: -want, +got:\n%s", diff)
 	}
 	if np := functionstest.As[networkingv1.NetworkPolicy](t, c.Observed["networkpolicy-worker-mailer"]); len(np.Spec.Ingress) > 0 || !slices.Equal(np.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
-		t.Errorf("nobody reaches it: got %v", np.Spec)
+		t.Errorf("no client reaches it: got %v", np.Spec)
 	}
 	if hpa := functionstest.As[autoscalingv2.HorizontalPodAutoscaler](t, c.Observed["autoscaler-worker-mailer-x"]); hpa.Spec.ScaleTargetRef.Name != "hello-worker-mailer-x" {
 		t.Errorf("its autoscaler scales it: got %v", hpa.Spec.ScaleTargetRef)

@@ -23,7 +23,7 @@ func TestAllow(t *testing.T) {
 		"Listed": {reason: "Several share one workload.", value: "vote, shop", want: want{Allows: true, Allow: "shop,vote"}},
 		"Prefix": {reason: "Another name is another one.", value: "shopper,the-shop", want: want{Allow: "shop,shopper,the-shop"}},
 		"Star":   {reason: "There is no word for all: who may make an AppConfig would be let in by it.", value: "*", want: want{Allow: "*,shop"}},
-		"Empty":  {reason: "Commas alone name nobody.", value: " , ,", want: want{Allow: "shop"}},
+		"Empty":  {reason: "Commas alone name no AppConfig.", value: " , ,", want: want{Allow: "shop"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

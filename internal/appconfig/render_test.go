@@ -72,7 +72,7 @@ func TestRender(t *testing.T) {
 		"FileByHand": {reason: "Or nothing is injected.", params: of(config{"app.properties": "x"}, func(p *configv1.AppConfigParameters) {
 			p.Inject = &configv1.Inject{Env: new(false)}
 		}), want: Content{Config: config{"app.properties": "x"}}},
-		"FileOfOwner": {reason: "Or by somebody else.", params: of(config{"app.properties": "x"}, func(p *configv1.AppConfigParameters) {
+		"FileOfOwner": {reason: "Or the workload's owner injects it.", params: of(config{"app.properties": "x"}, func(p *configv1.AppConfigParameters) {
 			p.Rollout = &configv1.Rollout{By: configv1.ByOwner}
 		}), want: Content{Config: config{"app.properties": "x"}}},
 		"Large": {reason: "A ConfigMap holds one MiB.", params: of(config{"A": strings.Repeat("x", limit)}), problem: refused(configv1.ReasonTooLarge, "config has more than 1 MiB")},

@@ -249,7 +249,7 @@ func TestSecretAndConfigMap(t *testing.T) {
 	}
 	sa := ServiceAccount(shop, "web", "webapp")
 	if sa.AutomountServiceAccountToken == nil || *sa.AutomountServiceAccountToken {
-		t.Errorf("No token is mounted that nobody asked for")
+		t.Errorf("No token is mounted that was not asked for")
 	}
 	for _, text := range []string{shop.Name("web"), strings.Repeat("a", 40) + "-web"} {
 		if errs := validation.IsDNS1123Label(text); len(errs) > 0 {

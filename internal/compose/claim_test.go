@@ -111,7 +111,7 @@ func TestClaimSettings(t *testing.T) {
 				t.Errorf("%s\nSettings(): want error %q, got %q", tc.reason, tc.err, errorText(err))
 			}
 			if err != nil && !IsInvalid(err) {
-				t.Errorf("%s\nSettings(): somebody can act on it", tc.reason)
+				t.Errorf("%s\nSettings(): a user can act on it", tc.reason)
 			}
 			if diff := cmp.Diff(tc.want, got); err == nil && diff != "" {
 				t.Errorf("%s\nSettings(): -want, +got:\n%s", tc.reason, diff)
@@ -222,7 +222,7 @@ func TestClaimSecret(t *testing.T) {
 				t.Errorf("%s\nSecret(): want %d draws, got %d", tc.reason, tc.draws, draws)
 			}
 			if tc.err == lost && !IsInvalid(err) {
-				t.Errorf("%s\nSecret(): somebody can act on it", tc.reason)
+				t.Errorf("%s\nSecret(): a user can act on it", tc.reason)
 			}
 		})
 	}
@@ -255,7 +255,7 @@ func TestClaimRotatable(t *testing.T) {
 		"KeyGone":     {reason: "A key that was taken out is drawn again.", observed: secret(t, "db", map[string]string{"other": "x"}), want: "drawn"},
 		"KeyEmpty":    {reason: "So is one that was emptied.", observed: secret(t, "db", map[string]string{"password": ""}), want: "drawn"},
 		"NoData":      {reason: "And one of a Secret without any.", observed: noData, want: "drawn"},
-		"NotBase64":   {reason: "And what nobody can read.", observed: torn, want: "drawn"},
+		"NotBase64":   {reason: "And what cannot be read.", observed: torn, want: "drawn"},
 		"DrawFails":   {reason: "An error of drawing is passed on.", draw: func(Source) (string, error) { return "", errDraw }, err: "no entropy"},
 		"NotDrawn":    {reason: "Nothing is drawn in vain.", observed: kept, draw: func(Source) (string, error) { return "", errDraw }, want: "kept"},
 		"Review":      {reason: "What is read by people shows none.", observed: kept, source: ReviewSource{}, draw: Source.Password, want: "generated-at-first-apply"},

@@ -356,7 +356,7 @@ func TestDecideKeepsData(t *testing.T) {
 			}
 			for _, n := range tc.kept {
 				if _, judged := d.Health[n]; judged {
-					t.Errorf("%s\nDecide().Health has %s: nobody waits for what is no longer declared", tc.reason, n)
+					t.Errorf("%s\nDecide().Health has %s: what is no longer declared is not waited for", tc.reason, n)
 				}
 			}
 		})

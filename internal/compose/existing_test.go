@@ -97,7 +97,7 @@ func TestRespondOverExisting(t *testing.T) {
 			want:   want{asked: both, applied: []string{"conf", "password"}, password: "drawn", phase: "Pending", message: "Waiting for password, conf"},
 		},
 		"Someones": {
-			reason: "An object that someone made stays as it is, and the claim names it with the ways out.", exists: theirs,
+			reason: "An object of another creator stays as it is, and the claim names it with the ways out.", exists: theirs,
 			want: want{asked: both, phase: "Failed", message: refused, reason: "AlreadyExists"},
 		},
 		"AnotherClaims": {

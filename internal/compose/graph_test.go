@@ -25,7 +25,7 @@ func TestCheck(t *testing.T) {
 		"NotPrefixed": {reason: "Objects are named after the claim.", components: []Component{{Name: "a", Object: withName("other-a")}}, want: `cannot compose: component a is named "other-a", not shop-<component>`},
 		"ClaimOnly":   {reason: "The claim's name alone is no component's.", components: []Component{{Name: "a", Object: withName("shop")}}, want: `cannot compose: component a is named "shop", not shop-<component>`},
 		"LongerClaim": {reason: "Another claim's name that starts alike is another's.", components: []Component{{Name: "a", Object: withName("shops-a")}}, want: `cannot compose: component a is named "shops-a", not shop-<component>`},
-		"NoObjName":   {reason: "An object without a name would get one that nobody can predict.", components: []Component{{Name: "a", Object: withName("")}}, want: `cannot compose: component a is named "", not shop-<component>`},
+		"NoObjName":   {reason: "An object without a name would get one that cannot be predicted.", components: []Component{{Name: "a", Object: withName("")}}, want: `cannot compose: component a is named "", not shop-<component>`},
 		"Dangling":    {reason: "To come after what is not declared is a mistake.", components: []Component{c("a", "b")}, want: "cannot compose: component a comes after b, which is not declared"},
 		"DanglingChange": {
 			reason:     "So it is for changes.",

@@ -215,7 +215,7 @@ func TestOutcomeParts(t *testing.T) {
 					t.Errorf("%s\nPart(%s): want %v, got %v", tc.reason, p.Name, p, got)
 				}
 			}
-			if _, ok := o.Part("nobody"); ok {
+			if _, ok := o.Part("undeclared"); ok {
 				t.Errorf("%s\nPart(): a part that is not declared is none", tc.reason)
 			}
 		})

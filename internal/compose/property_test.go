@@ -399,7 +399,7 @@ func TestPropertyContradictions(t *testing.T) {
 		want := ""
 		switch rapid.IntRange(0, 3).Draw(t, "contradiction") {
 		case 0: // A name that is not declared.
-			link(index("which"), "nobody")
+			link(index("which"), "undeclared")
 			want = "which is not declared"
 		case 1: // A name that is used twice.
 			i, j := index("which"), index("whose")

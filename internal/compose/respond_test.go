@@ -113,7 +113,7 @@ func TestRespond(t *testing.T) {
 			},
 		},
 		"Kept": {
-			reason:   "What is kept is nobody's to wait for, and a condition names it.",
+			reason:   "What is kept is not waited for, and a condition names it.",
 			plan:     &Plan{Components: []Component{db}},
 			status:   reportedStatus,
 			observed: map[string]*structpb.Struct{"db": madeHealthy(observe(db)), "old": holding(stored(applied(t, configMap("old", ""))))},
@@ -280,7 +280,7 @@ func TestRefuse(t *testing.T) {
 			},
 		},
 		"WrappedInvalid": {
-			reason: "An error of the claim stays one when somebody adds facts to it.",
+			reason: "An error of the claim stays one when a caller adds facts to it.",
 			err:    fmt.Errorf("cannot compose the database: %w", invalid),
 			text:   "cannot compose the database: storageSize may not shrink: 20Gi → 10Gi",
 			want: want{

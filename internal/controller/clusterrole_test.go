@@ -166,7 +166,7 @@ func lifeOfRestore(t *testing.T) *world {
 	}
 	reconcile()
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(others), others); err != nil {
-		t.Errorf("want a Secret of somebody else left alone: %v", err)
+		t.Errorf("want a Secret of another owner left alone: %v", err)
 	}
 	// Whatever happens to its Job, the Restore never runs again.
 	if err := w.Delete(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "back-restore"}}); err != nil {

@@ -275,7 +275,7 @@ func TestRun(t *testing.T) {
 			want:  want{Err: `cannot write status of WebApp/web: WebApp "web" is invalid: unknown field "status.weather"`},
 		},
 		"NoName": {
-			reason: "An object without a name would get one that nobody can predict.",
+			reason: "An object without a name would get one that cannot be predicted.",
 			function: func(input) *fnv1.RunFunctionResponse {
 				return desired(`{}`, true, map[string]string{"web": `{"apiVersion":"apps/v1","kind":"Deployment"}`})
 			},

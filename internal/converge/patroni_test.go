@@ -51,7 +51,7 @@ func TestRunInstances(t *testing.T) {
 		"Stranger":       {reason: "Another StatefulSet has no managers.", composed: []*unstructured.Unstructured{stranger, claim(desiredOf(t, desire)), claim(reported)}},
 		"NoDesired":      {reason: "A manager without a desired state does nothing.", composed: []*unstructured.Unstructured{claim(servers), claim(reported)}},
 		"InvalidDesired": {reason: "Who cannot read it neither.", composed: []*unstructured.Unstructured{claim(servers), claim(desiredOf(t, "{")), claim(reported)}},
-		"NoReport":       {reason: "Where there is no place to report nobody does.", composed: []*unstructured.Unstructured{claim(servers), claim(desiredOf(t, desire))}},
+		"NoReport":       {reason: "Where there is no place to report no manager does.", composed: []*unstructured.Unstructured{claim(servers), claim(desiredOf(t, desire))}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -442,7 +442,7 @@ func testUpdates(t *testing.T, g *gate) {
 		{"a change of spec", want, func() string { return edit(g, "spec", "replicas") }},
 		{"a change of spec by Crossplane", "", func() string { return edit(g.composing, "spec", "replicas") }},
 		{"a claim of a claim", "", func() string { return refusal(g.composing.Create(t.Context(), other(old), client.DryRunAll)) }},
-		{"the same claim by somebody else", want, func() string { return g.try(t.Context(), other(old)) }},
+		{"the same claim by another user", want, func() string { return g.try(t.Context(), other(old)) }},
 		{"deletion", "", func() string { return refusal(g.Delete(t.Context(), fresh())) }},
 		{"a change of spec while it goes", want, func() string { return edit(g, "spec", "replicas") }},
 		{"the last finalizer", "", func() string { return mark(func(u *unstructured.Unstructured) { u.SetFinalizers(nil) }) }},

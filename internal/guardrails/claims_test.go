@@ -105,7 +105,7 @@ var claims = map[string]struct {
 	"LimitsDatabase":       {reason: "And a database.", kind: "DatabaseCluster", spec: "{environment: production, size: 3, version: '17', resources: {requests: {memory: 1Gi}}}", failures: limits("resources")},
 	"LimitsDatabaseTwin":   {reason: "With a limit it is accepted.", kind: "DatabaseCluster", spec: "{environment: production, size: 3, version: '17', resources: {limits: {memory: 1Gi}}}"},
 	"LimitsDatabaseNone":   {reason: "Without resources it has production's.", kind: "DatabaseCluster", spec: "{environment: production, size: 3, version: '17'}"},
-	"Host":                 {reason: "A host that is somebody else's is refused.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: bank.example.com}}", failures: failing(guardrails.AllowedIngressHosts, otherHost, []string{"ingress.host is bank.example.com"})},
+	"Host":                 {reason: "A host that is not listed is refused.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: bank.example.com}}", failures: failing(guardrails.AllowedIngressHosts, otherHost, []string{"ingress.host is bank.example.com"})},
 	"HostTwin":             {reason: "One that is listed is not.", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: shop.example.com}}"},
 	"HostBelow":            {reason: "A star is all below a domain,", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: a.b.apps.example.com}}"},
 	"HostDomain":           {reason: "not the domain,", kind: "WebApp", spec: "{image: 'nginx:1', ingress: {host: apps.example.com}}", failures: failing(guardrails.AllowedIngressHosts, otherHost, []string{"ingress.host is apps.example.com"})},

@@ -371,7 +371,7 @@ func testProvider(t *testing.T, g *gate) {
 			v.Projected = &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}}
 			p.Volumes = append(p.Volumes, v)
 		}), want: tokenless},
-		"JobHostPath": {reason: "The node's files are nobody's.", do: ofJob("Backup", func(p *corev1.PodSpec) {
+		"JobHostPath": {reason: "The node's files are not a Job's to use.", do: ofJob("Backup", func(p *corev1.PodSpec) {
 			v := corev1.Volume{Name: "root"}
 			v.HostPath = &corev1.HostPathVolumeSource{Path: "/"}
 			p.Volumes = append(p.Volumes, v)
@@ -382,7 +382,7 @@ func testProvider(t *testing.T, g *gate) {
 			p.Containers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_ADMIN"}
 		}), want: restricted},
 		"JobInit":      {reason: "One before is bound as well.", do: ofJob("Backup", func(p *corev1.PodSpec) { p.InitContainers[0].SecurityContext = nil }), want: restricted},
-		"JobPriority":  {reason: "It evicts nobody.", do: ofJob("Backup", func(p *corev1.PodSpec) { p.PriorityClassName = "system-cluster-critical" }), want: restricted},
+		"JobPriority":  {reason: "It evicts no other pod.", do: ofJob("Backup", func(p *corev1.PodSpec) { p.PriorityClassName = "system-cluster-critical" }), want: restricted},
 		"CronToken":    {reason: "A schedule is a Job later on.", do: create(ofCronJob(func(p *corev1.PodSpec) { p.AutomountServiceAccountToken = new(true) })), want: tokenless},
 		"OwnCronToken": {reason: "Nor does one that is there get a token.", do: cronJob("backup", inJob("{automountServiceAccountToken: true, containers: [{name: backup, image: 'evil:v1'}]}")), want: tokenless},
 

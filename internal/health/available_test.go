@@ -27,7 +27,7 @@ spec: {replicas: 6, progressDeadlineSeconds: 600}
 		object string
 		want   Status
 	}{
-		"New":          {reason: "A Deployment that nobody has looked at yet is on its way.", object: aScaled, want: progressing(notAll)},
+		"New":          {reason: "A Deployment that no controller has observed yet is on its way.", object: aScaled, want: progressing(notAll)},
 		"NoGeneration": {reason: "So is one that is not even stored.", object: strings.Replace(aScaled, ", generation: 3", "", 1), want: progressing(notAll)},
 		"AllThere":     {reason: "All its pods are there and of the newest template.", object: aScaled + `status: {observedGeneration: 3, replicas: 6, updatedReplicas: 6, readyReplicas: 6, availableReplicas: 6, conditions: [` + up + `]}`, want: healthy()},
 		"MoreAreToBeMade": {

@@ -73,7 +73,7 @@ func TestOf(t *testing.T) {
 		object string
 		want   Status
 	}{
-		"AppConfigNew":   {reason: "An AppConfig that nobody has looked at yet is on its way.", object: anAppConfig, want: progressing("Not ready yet: see AppConfig app")},
+		"AppConfigNew":   {reason: "An AppConfig that no controller has observed yet is on its way.", object: anAppConfig, want: progressing("Not ready yet: see AppConfig app")},
 		"AppConfigReady": {reason: "Its targets run what it asks for.", object: anAppConfig + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 4}, {type: Ready, status: "True", observedGeneration: 4}]}`, want: healthy()},
 		"AppConfigRollsOut": {
 			reason: "What it waits for it says itself.",
@@ -100,7 +100,7 @@ func TestOf(t *testing.T) {
 			object: anAppConfig + `status: {conditions: [{type: Synced, status: "True", observedGeneration: 3}, {type: Ready, status: "False", reason: RolledBack, message: "Pod web-1 keeps failing", observedGeneration: 3}]}`,
 			want:   progressing("Not ready yet: see AppConfig app"),
 		},
-		"DeploymentNew": {reason: "A Deployment that nobody has looked at yet is on its way.", object: aDeployment, want: progressing(notAll)},
+		"DeploymentNew": {reason: "A Deployment that no controller has observed yet is on its way.", object: aDeployment, want: progressing(notAll)},
 		"DeploymentHealthy": {
 			reason: "All pods are of the newest generation and available.",
 			object: aDeployment + `status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`,
@@ -141,7 +141,7 @@ func TestOf(t *testing.T) {
 			object: strings.Replace(aDeployment, "generation: 3", `generation: 3, deletionTimestamp: "2024-01-01T00:00:00Z"`, 1) + `status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2, conditions: [{type: Available, status: "True", reason: MinimumReplicasAvailable}, {type: Progressing, status: "True", reason: NewReplicaSetAvailable}]}`,
 			want:   progressing("Being deleted"),
 		},
-		"StatefulSetNew": {reason: "A StatefulSet that nobody has looked at yet is on its way.", object: aStatefulSet, want: progressing(notAll)},
+		"StatefulSetNew": {reason: "A StatefulSet that no controller has observed yet is on its way.", object: aStatefulSet, want: progressing(notAll)},
 		"StatefulSetHealthy": {
 			reason: "All pods are of the newest revision and ready.",
 			object: aStatefulSet + `
@@ -184,7 +184,7 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 			object: aJob + `status: {failed: 5, conditions: [{type: FailureTarget, status: "True"}, {type: Failed, status: "True", reason: BackoffLimitExceeded}]}`,
 			want:   failed("The Job failed (BackoffLimitExceeded): check the logs of its pods"),
 		},
-		"JobSuspended":                    {reason: "Nobody may pass a gate that stands still.", object: aJob + `status: {conditions: [{type: Suspended, status: "True"}]}`, want: progressing("The Job has not completed yet")},
+		"JobSuspended":                    {reason: "Nothing may pass a gate that stands still.", object: aJob + `status: {conditions: [{type: Suspended, status: "True"}]}`, want: progressing("The Job has not completed yet")},
 		"CronJob":                         {reason: "A CronJob is healthy once it is stored: its first run may be months away.", object: aCronJob, want: healthy()},
 		"CronJobDeleted":                  {reason: "But not on its way out.", object: strings.Replace(aCronJob, "generation: 1", `generation: 1, deletionTimestamp: "2024-01-01T00:00:00Z"`, 1), want: progressing("Being deleted")},
 		"CompositeNew":                    {reason: "A composite without conditions is not ready.", object: aComposite, want: progressing(seeDatabase)},
@@ -256,7 +256,7 @@ status: {observedGeneration: 3, replicas: 4, readyReplicas: 4, currentReplicas: 
 		"ReadyUnknown":       {reason: "Unknown is not ready.", object: aComposite + `status: {conditions: [{type: Ready, status: Unknown}]}`, want: progressing(seeDatabase)},
 		"VolumeClaimPending": {reason: "A volume claim is judged by kstatus.", object: "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nstatus: {phase: Pending}", want: progressing("PVC is not Bound. phase: Pending")},
 		"VolumeClaimBound":   {reason: "It is healthy once it is bound.", object: "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nstatus: {phase: Bound}", want: healthy()},
-		"UnknownKind":        {reason: "A kind that nobody knows must say that it is ready.", object: "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}", want: progressing("Not ready yet: see Widget w")},
+		"UnknownKind":        {reason: "An object of an unknown kind must report that it is ready.", object: "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}", want: progressing("Not ready yet: see Widget w")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

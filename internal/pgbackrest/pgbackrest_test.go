@@ -78,7 +78,7 @@ func TestConfig(t *testing.T) {
 				}
 			}
 			if strings.Contains(volume, "repo1-host") || !strings.Contains(volume, "tls-server-auth=storeplane-backup=*") {
-				t.Errorf("the volume's server serves, and asks nobody else:\n%s", volume)
+				t.Errorf("the volume's server serves, and connects to no other:\n%s", volume)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestEnvironment(t *testing.T) {
 		"S3Token":      {reason: "A session has a token.", d: backupv1.Destination{Type: "s3"}, files: map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}, want: []string{"S3_KEY=id", "S3_KEY_SECRET=s", "S3_TOKEN=t"}},
 		"S3Identity":   {reason: "Without keys the node's identity counts.", d: backupv1.Destination{Type: "s3"}, want: []string{"S3_KEY_TYPE=auto"}},
 		"GCS":          {reason: "The key is a file.", d: backupv1.Destination{Type: "gcs"}, files: map[string]string{"credentials.json": "{}"}, want: []string{"GCS_KEY=DIR/credentials.json"}},
-		"GCSOpen":      {reason: "A store of one's own may ask nobody who they are.", d: backupv1.Destination{Type: "gcs", Endpoint: "https://gcs"}, want: []string{"GCS_KEY_TYPE=token", "GCS_KEY=none"}},
+		"GCSOpen":      {reason: "A store of one's own may require no authentication.", d: backupv1.Destination{Type: "gcs", Endpoint: "https://gcs"}, want: []string{"GCS_KEY_TYPE=token", "GCS_KEY=none"}},
 		"GCSIdentity":  {reason: "Google's own does.", d: backupv1.Destination{Type: "gcs"}, want: []string{"GCS_KEY_TYPE=auto"}},
 		"Azure":        {reason: "An account has a key.", d: backupv1.Destination{Type: "azure"}, files: map[string]string{"AZURE_STORAGE_ACCOUNT": "a", "AZURE_STORAGE_KEY": "k"}, want: []string{"AZURE_ACCOUNT=a", "AZURE_KEY=k"}},
 		"AzureSAS":     {reason: "Or a token.", d: backupv1.Destination{Type: "azure"}, files: map[string]string{"AZURE_STORAGE_ACCOUNT": "a", "AZURE_STORAGE_SAS_TOKEN": "t"}, want: []string{"AZURE_ACCOUNT=a", "AZURE_KEY=t", "AZURE_KEY_TYPE=sas"}},

@@ -53,7 +53,7 @@ func TestOf(t *testing.T) {
 		"Starting":  {reason: "What passes by itself is no trouble.", status: status(waits("ContainerCreating", ""))},
 		"Preparing": {reason: "Nor is to wait for others of the pod.", status: status(waits("PodInitializing", ""))},
 		"Scheduled": {reason: "Nor to have been scheduled.", status: scheduled(corev1.ConditionTrue, "", "")},
-		"Gated":     {reason: "Another reason is somebody's will.", status: scheduled(corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "x")},
+		"Gated":     {reason: "Another reason is intended by a user or a controller.", status: scheduled(corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "x")},
 		"Deleting":  {reason: "A pod that is to go need not come up.", deleting: true, status: status(waits("ErrImagePull", "not found"))},
 
 		"NoImage":      {reason: "An image that does not exist is named.", status: status(waits("ErrImagePull", `rpc error: failed to resolve reference "a:1": a:1: not found`)), want: "cannot pull image " + image + ": not found"},
@@ -62,7 +62,7 @@ func TestOf(t *testing.T) {
 		"Manifest":     {reason: "Another way to say that it does not exist.", status: status(waits("ErrImagePull", "manifest unknown: 404 at 10:00:01")), want: "cannot pull image " + image + ": not found"},
 		"Unauthorized": {reason: "The registry wants to know who asks.", status: status(waits("ErrImagePull", "401 Unauthorized")), want: "cannot pull image " + image + ": not allowed"},
 		"NoRegistry":   {reason: "Its name is unknown.", status: status(waits("ErrImagePull", "dial tcp: lookup r: no such host")), want: "cannot pull image " + image + ": no such registry"},
-		"Silent":       {reason: "Nobody answers.", status: status(waits("ErrImagePull", "dial tcp 10.0.0.1:443: i/o timeout")), want: "cannot pull image " + image + ": the registry does not answer"},
+		"Silent":       {reason: "The registry does not answer.", status: status(waits("ErrImagePull", "dial tcp 10.0.0.1:443: i/o timeout")), want: "cannot pull image " + image + ": the registry does not answer"},
 		"Limited":      {reason: "Docker Hub limits pulls.", status: status(waits("ErrImagePull", `unexpected status from HEAD request to x: 429 Too Many Requests`)), want: "cannot pull image " + image + ": the registry limits how often images are pulled"},
 		"Platform":     {reason: "It exists for other processors.", status: status(waits("ErrImagePull", `failed to pull and unpack image "a:1": no match for platform in manifest: not found`)), want: "cannot pull image " + image + ": it is not built for the node's architecture"},
 		"DockerHub":    {reason: "Of an image that does not exist Docker Hub says that it may be private.", status: status(waits("ErrImagePull", `pull access denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed`)), want: "cannot pull image " + image + ": not found, or not allowed without imagePullSecrets"},

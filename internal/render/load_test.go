@@ -37,7 +37,7 @@ func TestLoadClaim(t *testing.T) {
 		"Empty":    {reason: "Nothing to render is an error.", yaml: "# nothing\n", want: "cannot read claim: FILE is empty"},
 		"NoObject": {reason: "Other YAML is no claim.", yaml: "a: b\n", want: "cannot read FILE: it is no Kubernetes object: it has no apiVersion or no kind"},
 		"Twice": {
-			reason: "Of two values for one field nobody knows which counts.",
+			reason: "Of two values for one field it is unknown which counts.",
 			yaml:   one + "kind: WebApp\n",
 			want:   "cannot read FILE: yaml: unmarshal errors:\n  line 5: key \"kind\" already set in map",
 		},

@@ -76,7 +76,7 @@ func TestPolicy(t *testing.T) {
 		"Mistyped": {reason: "What cannot be read has no report.", claim: webApp("{image: nginx, replicas: many}"), silent: true, err: "WebApp \"web\" is invalid:\n  spec.replicas: Invalid value: \"many\": must be of type integer: \"string\"\n  some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"},
 		"Unknown":  {reason: "There are rules for our kinds only.", claim: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n", silent: true, err: `cannot find a definition of kind "Pod" in "v1": there are DatabaseCluster (apps.example.com/v1), EcommercePlatform (platform.example.com/v1), WebApp (apps.example.com/v1)`},
 		"Nonsense": {
-			reason: "Settings that nobody can use are said to be that.", claim: claim, silent: true,
+			reason: "Settings that cannot be used are reported as such.", claim: claim, silent: true,
 			settings: "apiVersion: apiextensions.crossplane.io/v1beta1\nkind: EnvironmentConfig\nmetadata: {name: storeplane}\ndata: {policy: {approvedRegistries: [everything]}}\n",
 			err:      `cannot use EnvironmentConfig storeplane: data.policy.approvedRegistries[0] must be the host of a registry with or without a path, like registry.example.com/team, is "everything"`,
 		},

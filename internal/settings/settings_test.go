@@ -92,7 +92,7 @@ func TestRead(t *testing.T) {
 		"BackupBucket":   {reason: "An object store has buckets.", data: map[string]any{"backup": map[string]any{"type": "s3"}}, err: refused + "backup.bucket is needed for type s3"},
 		"BackupVolume":   {reason: "No volume is in all namespaces.", data: map[string]any{"backup": map[string]any{"type": "volume", "bucket": "b"}}, err: refused + "backup.bucket must be left out for type volume: each claim gets a volume of its own"},
 		"BackupPlain":    {reason: "pgBackRest speaks by TLS alone.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "endpoint": "http://store"}}, err: refused + `backup.endpoint must be a URL like https://store.example.com, is "http://store"`},
-		"BackupPrefix":   {reason: "Nobody leaves the bucket.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "prefix": "../x"}}, err: refused + `backup.prefix must be a relative path like team/backups, is "../x"`},
+		"BackupPrefix":   {reason: "A prefix does not leave the bucket.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "prefix": "../x"}}, err: refused + `backup.prefix must be a relative path like team/backups, is "../x"`},
 		"BackupOneForAll": {
 			reason: "Who shares one Secret with all namespaces says so.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "namespace": "platform"}}},
 			err: refused + "backup.secretRef needs either perNamespace: true, for a Secret s-<namespace> for the claims of each namespace, or shared: true, for one that lets a user who may read Secrets in one of them read and delete the backups of all",
@@ -105,7 +105,7 @@ func TestRead(t *testing.T) {
 			reason: "A namespace's own Secret is not shared.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "secretRef": map[string]any{"name": "s", "shared": true}}},
 			err: refused + "backup.secretRef.perNamespace and shared need secretRef.namespace: without it each namespace has a Secret of its own",
 		},
-		"BackupGrant":    {reason: "A grant to nobody is none.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "grants": []any{map[string]any{"of": "lost"}}}}, err: refused + "backup.grants need of, the namespace whose backups may be restored, and to, the namespaces that may"},
+		"BackupGrant":    {reason: "A grant to no namespace is none.", data: map[string]any{"backup": map[string]any{"type": "s3", "bucket": "b", "grants": []any{map[string]any{"of": "lost"}}}}, err: refused + "backup.grants need of, the namespace whose backups may be restored, and to, the namespaces that may"},
 		"ClassList":      {reason: "And one deeper down.", data: map[string]any{"ingress": map[string]any{"className": []any{"a"}}}, err: "cannot read EnvironmentConfig storeplane: data.ingress.className: must be a string, is a list"},
 		"BackupBoolean":  {reason: "Also where nothing is used of it yet.", data: map[string]any{"backup": true}, err: "cannot read EnvironmentConfig storeplane: data.backup: must be an object, is a boolean"},
 		"RegistryURL":    {reason: "A URL is no image registry.", data: map[string]any{"imageRegistry": "https://registry.example.com/x y"}, err: refused + `imageRegistry must be a registry and path like registry.example.com/storeplane, is "https://registry.example.com/x y"`},
@@ -156,7 +156,7 @@ func TestRead(t *testing.T) {
 				t.Errorf("%s\nRead(): want error %q, got %q", tc.reason, tc.err, text)
 			}
 			if err != nil && !compose.IsInvalid(err) {
-				t.Errorf("%s\nRead(): somebody can act on it", tc.reason)
+				t.Errorf("%s\nRead(): a user can act on it", tc.reason)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nRead(): -want, +got:\n%s", tc.reason, diff)

@@ -329,7 +329,7 @@ func TestValidate(t *testing.T) {
 			claim:  with(t, databaseCluster, set("spec.tls", map[string]any{"secretName": ""})),
 			want:   `DatabaseCluster "my-db" is invalid: spec.tls.secretName: Invalid value: "": should be at least 1 chars long`,
 		},
-		"UnknownTLSField": {reason: "What nobody reads is refused.", claim: with(t, databaseCluster, set("spec.tls", map[string]any{"secret": "certs"})), want: `DatabaseCluster "my-db" is invalid: unknown field "spec.tls.secret"`},
+		"UnknownTLSField": {reason: "A field that no program reads is refused.", claim: with(t, databaseCluster, set("spec.tls", map[string]any{"secret": "certs"})), want: `DatabaseCluster "my-db" is invalid: unknown field "spec.tls.secret"`},
 		"UserWithHyphen": {
 			reason: "A user's name needs no quotes in SQL.",
 			claim:  with(t, databaseCluster, set("spec.users", []any{map[string]any{"name": "order-writer"}})),

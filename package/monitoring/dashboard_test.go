@@ -106,7 +106,7 @@ func checkVariables(t *testing.T, f dashboardFile, d dashboard, metrics map[stri
 		}
 		for _, name := range metricsOf(m[1]) {
 			if metrics[name] == "" {
-				t.Errorf("variable %s: nobody exports %s: it is not in %s", v.Name, name, metricsFile)
+				t.Errorf("variable %s: no program exports %s: it is not in %s", v.Name, name, metricsFile)
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func checkQueries(t *testing.T, f dashboardFile, d dashboard, metrics map[string
 		}
 		for _, name := range names {
 			if metrics[name] == "" {
-				t.Errorf("panel %q: nobody exports %s: it is not in %s", q.panel, name, metricsFile)
+				t.Errorf("panel %q: no program exports %s: it is not in %s", q.panel, name, metricsFile)
 			}
 		}
 		for _, n := range f.narrowed {

@@ -54,7 +54,7 @@ func checkAlert(t *testing.T, set ruleSet, r rule, metrics map[string]string, pl
 	}
 	for _, m := range metricsOf(r.Expr) {
 		if metrics[m] == "" {
-			t.Errorf("nobody exports %s: it is not in %s", m, metricsFile)
+			t.Errorf("no program exports %s: it is not in %s", m, metricsFile)
 		}
 	}
 	if s := r.Labels["severity"]; s != "warning" && s != "critical" {

@@ -85,7 +85,7 @@ func TestPodMonitors(t *testing.T) {
 			for _, m := range asked.FindAllStringSubmatch(r.Expr, -1) {
 				job := regexp.MustCompile("^(?:" + m[1] + ")$")
 				if !slices.ContainsFunc(slices.Collect(maps.Keys(got)), job.MatchString) {
-					t.Errorf("%s asks for job %q, which nobody scrapes", r.Alert, m[1])
+					t.Errorf("%s asks for job %q, which is not scraped", r.Alert, m[1])
 				}
 			}
 		}
@@ -106,7 +106,7 @@ const pods = `
 - {targets: ["10.0.0.6:5432"], labels: {namespace: shop, pod_name: orders-postgresql-0, pod_container_port_name: postgresql, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
 - {targets: ["10.0.0.8:8009"], labels: {namespace: shop, pod_name: orders-repository-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: repository, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
 - {targets: ["10.0.0.8:8432"], labels: {namespace: shop, pod_name: orders-repository-0, pod_container_port_name: repository, pod_label_app_kubernetes_io_component: repository, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
-- {targets: ["10.0.0.7:9187"], labels: {namespace: shop, pod_name: somebody-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_instance: somebody}}
+- {targets: ["10.0.0.7:9187"], labels: {namespace: shop, pod_name: other-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_instance: other}}
 `
 
 // TestScrape: Prometheus itself reports which of these pods it would scrape. Not every build of it
@@ -137,7 +137,7 @@ func TestScrape(t *testing.T) {
 	for _, j := range config["scrape_configs"].([]any) {
 		job, ok := j.(map[string]any)
 		if !ok || job["kubernetes_sd_configs"] == nil {
-			t.Fatalf("%s: a job asks somebody else than Kubernetes: %v", scrapeFile, j)
+			t.Fatalf("%s: a job does not discover its targets by Kubernetes: %v", scrapeFile, j)
 		}
 		delete(job, "kubernetes_sd_configs")
 		job["file_sd_configs"] = []any{map[string]any{"files": []any{file}}}

@@ -93,7 +93,7 @@ func TestHasRules(t *testing.T) {
 			table:  "table ip nat {\n\tchain POSTROUTING {\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n\t}\n}\n",
 		},
 		"Rule": {
-			reason: "A rule is somebody's.",
+			reason: "A rule belongs to another program.",
 			table:  "table ip nat {\n\tchain POSTROUTING {\n\t\ttype nat hook postrouting priority srcnat; policy accept;\n\t\tmasquerade\n\t}\n}\n",
 			want:   true,
 		},

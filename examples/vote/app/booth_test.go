@@ -47,7 +47,7 @@ func TestBooth(t *testing.T) {
 		"Poll":     {reason: "Programs read the same.", env: pets, method: "GET", path: "/poll", status: 200, want: `"poll":"pets"`},
 		"Vote":     {reason: "A vote is counted and signed.", env: pets, method: "POST", path: "/votes", kind: program, body: `{"option":"Cats"}`, status: 201, want: `"receipt":"`},
 		"Form":     {reason: "Who votes by the page comes back to it.", env: pets, method: "POST", path: "/votes", kind: form, body: "option=Dogs", status: 303},
-		"NoOption": {reason: "Nobody votes for what is not asked.", env: pets, method: "POST", path: "/votes", kind: program, body: `{"option":"Fish"}`, status: 400, want: "no such option"},
+		"NoOption": {reason: "A vote for an option that does not exist is refused.", env: pets, method: "POST", path: "/votes", kind: program, body: `{"option":"Fish"}`, status: 400, want: "no such option"},
 		"NoJSON":   {reason: "What cannot be read is no vote.", env: pets, method: "POST", path: "/votes", kind: program, body: `Cats`, status: 400, want: "cannot read"},
 		"Closed":   {reason: "After the end nothing is counted.", env: map[string]string{"OPTIONS": "a,b", "CLOSES": "2020-01-01T00:00:00Z"}, method: "POST", path: "/votes", kind: program, body: `{"option":"a"}`, status: 409, want: "closed"},
 		"Ready":    {reason: "With two options people can come.", env: pets, method: "GET", path: "/healthz", status: 200, want: "true"},

@@ -19,7 +19,7 @@ func TestReadPoll(t *testing.T) {
 		"One":       {reason: "One option is no choice.", env: map[string]string{"OPTIONS": "Cats"}, options: []string{"Cats"}},
 		"Two":       {reason: "Two are.", env: map[string]string{"OPTIONS": "Cats,Dogs"}, options: []string{"Cats", "Dogs"}, ready: true},
 		"Spaces":    {reason: "What is around an option is not part of it, and nothing is no option.", env: map[string]string{"OPTIONS": " Cats ,, Dogs,\n"}, options: []string{"Cats", "Dogs"}, ready: true},
-		"Twice":     {reason: "Nobody could tell two of one name apart.", env: map[string]string{"OPTIONS": "Cats, Cats"}, err: `OPTIONS has "Cats" twice`},
+		"Twice":     {reason: "Two options of one name could not be distinguished.", env: map[string]string{"OPTIONS": "Cats, Cats"}, err: `OPTIONS has "Cats" twice`},
 		"NotATime":  {reason: "A vote that ends at nonsense is not begun.", env: map[string]string{"OPTIONS": "a,b", "CLOSES": "soon"}, err: `cannot parse CLOSES "soon"`},
 		"GoodTimes": {reason: "A time is taken as it is written.", env: map[string]string{"OPTIONS": "a,b", "CLOSES": "2027-01-31T18:00:00Z"}, options: []string{"a", "b"}, ready: true},
 	}

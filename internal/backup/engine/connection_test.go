@@ -23,7 +23,7 @@ func TestParseURI(t *testing.T) {
 			want:   Connection{Scheme: "postgresql", User: "shop", Password: "p@ss/w:rd", Hosts: "db:5433", Database: "my shop", Params: url.Values{"sslmode": {"require"}}},
 		},
 		"Unescaped": {
-			reason: "A password that nobody escaped is read all the same.",
+			reason: "A password that is not escaped is read, too.",
 			uri:    "mysql://shop:p@ss/w:rd%@db/shop",
 			want:   Connection{Scheme: "mysql", User: "shop", Password: "p@ss/w:rd%", Hosts: "db", Database: "shop", Params: url.Values{}},
 		},

@@ -101,7 +101,7 @@ func TestChoose(t *testing.T) {
 		"Foreign":     {reason: "Nor can what no key reads.", items: []store.Item{forged("age1", "", backup.KeyMissing)}, task: accept, fault: backup.KeyMissing},
 		"PlainBeside": {reason: "Without the key of the others a plain one may be forged.", items: []store.Item{forged("age1", "00", backup.KeyMissing), first}, task: backup.Task{Action: backup.Restore}, fault: backup.KeyMissing},
 		"PlainNamed":  {reason: "It is restored by its name.", items: []store.Item{forged("age1", "00", backup.KeyMissing), second}, task: backup.Task{Action: backup.Restore, ID: second.ID}, want: second.ID},
-		"BrokenLater": {reason: "What is broken and not asked for is in nobody's way.", items: []store.Item{first, made(noon.Add(2*time.Hour), broken)}, task: backup.Task{Time: new(noon.Add(time.Hour))}, want: first.ID},
+		"BrokenLater": {reason: "What is broken and not asked for prevents no restore.", items: []store.Item{first, made(noon.Add(2*time.Hour), broken)}, task: backup.Task{Time: new(noon.Add(time.Hour))}, want: first.ID},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func testForged(t *testing.T, s *source) {
 		"Plain": {reason: "It is not encrypted, which needs no key.", names: true, forge: func(_ *testing.T, _ string, other *fixture) {
 			other.succeed(backup.Backup)
 		}},
-		"Other": {reason: "It is encrypted for a key that somebody else has.", forge: func(t *testing.T, _ string, other *fixture) {
+		"Other": {reason: "It is encrypted for a key that another user has.", forge: func(t *testing.T, _ string, other *fixture) {
 			other.task.Encrypted = true
 			write(t, "", map[string]string{other.Key: identity()})
 			other.succeed(backup.Backup)
@@ -138,7 +138,7 @@ func testForged(t *testing.T, s *source) {
 		file := filepath.Join(f.Volume, backup.Logical(f.folder()), made.Backup.ID, backup.VerificationObject)
 		must(t, os.WriteFile(file, []byte(`{"time":"2026-01-01T00:00:00Z","rows":1}`), 0o600))
 		if r := f.succeed(backup.Check); r.Catalog.Verified != nil {
-			t.Errorf("nobody has verified it, and it is %+v", r.Catalog.Verified)
+			t.Errorf("it has not been verified, and it is %+v", r.Catalog.Verified)
 		}
 		f.succeed(backup.Verify)
 		if r := f.succeed(backup.Check); r.Catalog.Verified == nil {

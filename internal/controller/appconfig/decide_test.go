@@ -205,7 +205,7 @@ func TestDecide(t *testing.T) {
 			want: summary{Bundle: second, LastGood: second, Ready: "True Available", Targets: []string{"web Updated"}, Do: []string{"publish " + second}, Events: []string{"Normal RolledOut"}},
 		},
 		"ReaderOfOthers": {
-			reason: "The stable name of somebody else is not touched, and not read by us.",
+			reason: "A stable name that is not the AppConfig's is not touched, and not read by us.",
 			state:  given(targets(runs(web, "", func(t *Target) { t.Reader = true })), func(s *State) { s.Taken = "ConfigMap shop-config" }),
 			want:   summary{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: It refers to ConfigMap shop-config, which is not this AppConfig's", Targets: []string{"web Conflict"}, Events: []string{"Normal RollingOut", "Warning AlreadyExists"}},
 		},
@@ -215,7 +215,7 @@ func TestDecide(t *testing.T) {
 			want:   summary{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment worker is Progressing", Targets: []string{"db Forbidden", "worker Progressing"}, Do: []string{"publish " + second, "patch worker"}},
 		},
 		"ClosedAlone": {
-			reason: "Where nobody allows it, the condition says what would.",
+			reason: "Where no workload allows it, the condition says what would.",
 			state:  given(targets(runs(web, first, func(t *Target) { t.Closed = "other,shop" }))),
 			want:   summary{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web: It does not allow this AppConfig to change it: set its annotation config.example.com/appconfigs: other,shop", Targets: []string{"web Forbidden"}, Do: []string{"publish " + second}, Events: []string{"Normal RollingOut"}},
 		},
@@ -326,7 +326,7 @@ func TestDecide(t *testing.T) {
 			again:  glance,
 		},
 		"NoRollback": {
-			reason: "Nothing is put back where nobody wants it.",
+			reason: "Nothing is rolled back where that is turned off.",
 			state:  given(pending(90), params(func(p *configv1.AppConfigParameters) { p.Rollout.AutoRollback = new(false) }), recorded(web, second, configv1.TargetProgressing, 60), targets(runs(web, second, sick), runs(worker, first)), func(s *State) { s.Holds = second }),
 			want:   summary{Bundle: second, Pending: second, LastGood: first, Failed: second, Ready: "False RolloutFailed: Bundle " + second + " failed: Deployment web exceeded its progress deadline: Not all pods are ready", Targets: []string{"web Failed", "worker Waiting"}, Events: []string{"Warning RolloutFailed"}},
 		},
@@ -379,7 +379,7 @@ func TestDecide(t *testing.T) {
 			want:   summary{Bundle: second, Pending: second, LastGood: first, Ready: rolling + ": Deployment web is Missing", Targets: []string{"web Missing"}},
 		},
 		"NoTargets": {
-			reason: "Without any there is nobody to wait for.",
+			reason: "Without any there is no target to wait for.",
 			state:  given(targets()),
 			want:   summary{Bundle: second, LastGood: second, Ready: "True Available: There are no targets", Do: []string{"publish " + second}, Events: []string{"Normal RolledOut"}},
 		},

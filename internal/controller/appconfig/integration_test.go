@@ -329,7 +329,7 @@ func testRefused(t *testing.T, c *cluster) {
 	taken := deployment("taken", corev1.Container{})
 	c.namespace(t, ns, deployment("locked", corev1.Container{}), taken, deployment("free", corev1.Container{}))
 	// Another field manager owns a field of the provider.
-	c.applyAs(t, "somebody", map[string]any{
+	c.applyAs(t, "another-manager", map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": ns, "name": "taken"},
 		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{appconfig.Annotation("shop"): "mine"}}}},
 	})
@@ -348,7 +348,7 @@ func testRefused(t *testing.T, c *cluster) {
 		if w := want[s.Name]; s.State != w.State || s.Reason != w.Reason {
 			t.Errorf("want %s %s %s, got %+v", s.Name, w.State, w.Reason, s)
 		}
-		if s.Name == "taken" && !strings.Contains(s.Message, "somebody") {
+		if s.Name == "taken" && !strings.Contains(s.Message, "another-manager") {
 			t.Errorf("want the other manager's name, got %q", s.Message)
 		}
 	}

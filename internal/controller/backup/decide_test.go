@@ -141,7 +141,7 @@ func TestDecide(t *testing.T) {
 				Do: []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-database", "apply NetworkPolicy orders-dump"}, Events: []string{"Warning SecretNotFound"}},
 		},
 		"NothingOfItsName": {
-			reason: "Nor for one whose ServiceAccount is somebody else's.",
+			reason: "Nor for one whose name an object of another owner has.",
 			state: state(func(s *State) {
 				s.Store.Copy, s.Store.Secret = map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("key")}, "orders-dump-store"
 				s.Policy = &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "orders-dump"}}
@@ -172,7 +172,7 @@ func TestDecide(t *testing.T) {
 				Do:    []string{"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-database", "apply NetworkPolicy orders-dump"}},
 		},
 		"AlreadyExists": {
-			reason: "Nothing of somebody else's is overwritten.",
+			reason: "Nothing of another owner is overwritten.",
 			state:  state(settle(t), func(s *State) { s.Account.OwnerReferences = nil }),
 			want: outcome{Phase: backupv1.BackupPending, Verified: noBackup, Events: []string{"Warning AlreadyExists"},
 				Ready: "False AlreadyExists: ServiceAccount orders-dump exists already and is not this Backup's: delete it, or give the Backup another name"},
@@ -242,7 +242,7 @@ func TestDecide(t *testing.T) {
 			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Events: []string{"Normal Ready", "Normal Verified"}},
 		},
 		"FirstDue": {
-			reason: "The first backup was due, and nobody made it.",
+			reason: "The first backup was due, and was not made.",
 			state:  state(settle(t), at2(hours(3)), checked(t), isReady),
 			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "False NoBackup: There is no backup, and the first one was due", Verified: noBackup, Events: []string{"Warning NoBackup"}},
 		},
@@ -289,7 +289,7 @@ func TestDecide(t *testing.T) {
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False ContentDiffers: table a has 1 row instead of 2", Events: []string{"Warning ContentDiffers"}},
 		},
 		"Forged": {
-			reason: "Somebody else has put a backup into the store.",
+			reason: "Another program has put a backup into the store.",
 			state:  state(settle(t), at2(hours(24*7+6)), checked(t), isReady, isProven, known(one(hours(24*7+2))), known(proof(hours(24*7+3))), known(func(o *backupv1.BackupObservation) { o.NotAuthentic = []string{"x"} })),
 			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "False BackupNotAuthentic: Backup x in the store was not written with this Backup's key, and is neither counted nor restored: another program may write to the store. Change its credentials, and delete that backup there", Events: []string{"Warning BackupNotAuthentic"}},
 		},
@@ -496,7 +496,7 @@ func TestDecide(t *testing.T) {
 				Ready: "False BackupOverdue: The newest good backup is older than two periods of the schedule: the pod ran out of memory"},
 		},
 		"HundredMissed": {
-			reason: "Nobody made any for a hundred days.",
+			reason: "None was made for a hundred days.",
 			state:  state(settle(t), at2(hours(24*100)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(24*99)))),
 			want: outcome{Phase: backupv1.BackupScheduled, Verified: restored, Events: []string{"Warning BackupOverdue"},
 				Ready: "False BackupOverdue: The newest good backup is older than two periods of the schedule"},
@@ -522,7 +522,7 @@ func TestDecide(t *testing.T) {
 				Do: []string{"resume orders-dump", "resume orders-verify", "apply CronJob orders-dump", "apply CronJob orders-verify"}},
 		},
 		"Edited": {
-			reason: "A CronJob that somebody edited is set right, and one that is not wanted goes.",
+			reason: "A CronJob that a user edited is set right, and one that is not wanted goes.",
 			state: state(settle(t), checked(t), isReady, func(s *State) {
 				s.CronJobs[0].Spec.ConcurrencyPolicy = "Allow"
 				s.CronJobs[1].Name = "orders-other"
@@ -590,7 +590,7 @@ func TestDecide(t *testing.T) {
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Do: []string{"create " + verifyNowName("orders", "a")}},
 		},
 		"VerifyNowOff": {
-			reason: "Also where no schedule does: somebody asks for it.",
+			reason: "Also where no schedule does: a user asks for it.",
 			state: state(settle(t), at2(hours(4)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(3))),
 				annotated(backupv1.VerifyNowAnnotation, "a"), func(s *State) { s.params().Verification.Enabled = new(false) }),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: restored, Do: []string{
@@ -713,9 +713,9 @@ func TestDecidePeriods(t *testing.T) {
 		want   telemetry.Periods
 	}{
 		"Default":   {reason: "A backup a day, and a verification a week.", change: func(*backupv1.BackupParameters) {}, want: telemetry.Periods{Backup: day, Verification: 7 * day}},
-		"TurnedOff": {reason: "Nobody waits for a verification that is turned off.", change: func(p *backupv1.BackupParameters) { p.Verification = &backupv1.Verification{Enabled: new(false)} }, want: telemetry.Periods{Backup: day}},
+		"TurnedOff": {reason: "A verification that is turned off is not waited for.", change: func(p *backupv1.BackupParameters) { p.Verification = &backupv1.Verification{Enabled: new(false)} }, want: telemetry.Periods{Backup: day}},
 		"Suspended": {reason: "Nor for anything while all is suspended.", change: func(p *backupv1.BackupParameters) { p.Suspend = true }},
-		"Asked":     {reason: "What is made when somebody asks for it is verified by a schedule.", change: func(p *backupv1.BackupParameters) { p.Schedule = "" }, want: telemetry.Periods{Verification: 7 * day}},
+		"Asked":     {reason: "What is made when a user asks for it is verified by a schedule.", change: func(p *backupv1.BackupParameters) { p.Schedule = "" }, want: telemetry.Periods{Verification: 7 * day}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

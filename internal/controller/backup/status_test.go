@@ -125,7 +125,7 @@ func TestNoFalseSuccess(t *testing.T) {
 			}
 		}
 		if got.LastSuccessfulTime != nil && !listed {
-			t.Errorf("a backup of %s that nobody reported", got.LastSuccessfulTime)
+			t.Errorf("a backup of %s that no run reported", got.LastSuccessfulTime)
 		}
 		stands := bad != nil && (good == nil || at(bad.Finished).After(at(good.Finished).Time))
 		if stands != (got.LastFailure != nil) {

@@ -77,7 +77,7 @@ func TestRead(t *testing.T) {
 			},
 		},
 		"New": {
-			reason: "A claim that nobody has looked at has no status.",
+			reason: "A claim that no controller has observed has no status.",
 			text:   `{apiVersion: apps.example.com/v1, kind: WebApp, metadata: {name: a, namespace: b, generation: 1, creationTimestamp: "2026-03-01T12:00:00Z"}, spec: {image: i}}`,
 			want:   telemetry.Claim{Kind: "WebApp", Namespace: "b", Name: "a", Created: noon, Generation: 1},
 		},
@@ -136,7 +136,7 @@ status:
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("nothing is kept that nobody reads\n-want, +got:\n%s", diff)
+			t.Errorf("nothing is kept that is not read\n-want, +got:\n%s", diff)
 		}
 	}
 
@@ -172,7 +172,7 @@ func TestStripApplied(t *testing.T) {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
 			if got := tc.object.GetManagedFields(); got != nil {
-				t.Errorf("nobody looks at who manages which field: got %v", got)
+				t.Errorf("no controller reads which manager owns which field: got %v", got)
 			}
 		})
 	}

@@ -164,7 +164,7 @@ func TestPauseReachesAll(t *testing.T) {
 	if err := w.Patch(t.Context(), config.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
 		t.Fatal(err)
 	}
-	is("what is nobody's goes on", map[string][2]string{
+	is("what has no owner goes on", map[string][2]string{
 		"database": {"true", ofShop}, "backend": {"true", ofShop}, "frontend": {"false", ""}, "config": none, "backup": {"true", ofDB}, "other": none,
 	})
 	if err := w.Delete(t.Context(), shop); err != nil {

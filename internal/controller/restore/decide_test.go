@@ -90,7 +90,7 @@ func TestDecide(t *testing.T) {
 		"Physical": {reason: "A physical backup is restored by another way.", state: state(func(s *State) {
 			s.Problem = &resolve.Problem{Reason: backupv1.ReasonMethodNotSupported, Message: "use x"}
 		}), want: want{Phase: backupv1.RestoreFailed, Ready: "False MethodNotSupported: use x", Events: []string{"Warning MethodNotSupported"}}},
-		"Taken":   {reason: "Nothing of somebody else's is overwritten.", state: state(func(s *State) { s.Taken = "Secret x" }), want: want{Phase: backupv1.RestoreFailed, Ready: "False AlreadyExists: Secret x exists already and is not this Restore's: delete it, or give the Restore another name", Events: []string{"Warning AlreadyExists"}}},
+		"Taken":   {reason: "Nothing of another owner is overwritten.", state: state(func(s *State) { s.Taken = "Secret x" }), want: want{Phase: backupv1.RestoreFailed, Ready: "False AlreadyExists: Secret x exists already and is not this Restore's: delete it, or give the Restore another name", Events: []string{"Warning AlreadyExists"}}},
 		"TooNew":  {reason: "There are no tools for it.", state: state(func(s *State) { s.Target.Version = "19" }), want: want{Phase: backupv1.RestoreFailed, Ready: "False VersionUnknown: cannot back up PostgreSQL 19: the newest version there are tools for is 18", Events: []string{"Warning VersionUnknown"}}},
 		"Running": {reason: "From now on it cannot be changed.", state: state(ran(func(*workload.Run) {})), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: Restoring", Started: true, Events: []string{"Normal Running"}}},
 		"NotUp":   {reason: "Why its pod does not come up is said.", state: state(ran(func(r *workload.Run) { r.PodFailure = "cannot pull image x" })), want: want{Phase: backupv1.RestoreRunning, Ready: "False Running: The pod cannot pull image x", Started: true, Events: []string{"Normal Running"}}},
@@ -102,7 +102,7 @@ func TestDecide(t *testing.T) {
 		"JobNotFound": {reason: "What has begun is never begun again.", state: state(known(backupv1.RestoreObservation{StartTime: at(noon), Job: "back-restore"})), want: want{Phase: backupv1.RestoreFailed, Ready: "False JobNotFound: the Job back-restore is gone and left no report", Over: true, Started: true, Events: []string{"Warning JobNotFound"}}},
 		"Done":        {reason: "Nor what is over, though its Job is gone and its Secrets too.", state: state(known(backupv1.RestoreObservation{Phase: backupv1.RestoreCompleted, StartTime: at(noon), CompletionTime: at(noon)}), func(s *State) { s.Problem = &resolve.Problem{} }), want: want{Phase: backupv1.RestoreCompleted, Ready: "True Available", Over: true, Started: true, Events: []string{"Normal Restored"}}},
 		"DoneBadly":   {reason: "However it ended.", state: state(known(backupv1.RestoreObservation{Phase: backupv1.RestoreFailed, StartTime: at(noon), CompletionTime: at(noon), Failure: &backupv1.Failure{Reason: "ToolFailed", Message: "x"}})), want: want{Phase: backupv1.RestoreFailed, Ready: "False ToolFailed: x", Over: true, Started: true, Events: []string{"Warning ToolFailed"}}},
-		"OthersJob":   {reason: "A Job of somebody else is none.", state: state(ran(func(r *workload.Run) { r.Owner = "x" })), want: want{Phase: backupv1.RestorePending, Ready: "False Waiting: Starting", Create: true}},
+		"OthersJob":   {reason: "A Job of another owner is none.", state: state(ran(func(r *workload.Run) { r.Owner = "x" })), want: want{Phase: backupv1.RestorePending, Ready: "False Waiting: Starting", Create: true}},
 	}
 	var seen []states.State
 	for name, tc := range cases {

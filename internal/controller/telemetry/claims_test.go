@@ -85,7 +85,7 @@ func TestClaimsReadyDuration(t *testing.T) {
 		"Breaks":      {reason: "Who was Ready is not new when it is again.", looks: []look{{coming, true}, {ready("1", 42*time.Second), false}, {broken, false}, {ready("1", time.Hour), false}}, want: want{1, 42}},
 		"BrokeBefore": {reason: "The status tells that it had been, though it is not now.", looks: []look{{broken, false}, {ready("1", time.Hour), false}}},
 		"Swift":       {reason: "It was filed and Ready between two looks.", looks: []look{{ready("1", 2*time.Second), true}}, want: want{1, 2}},
-		"NextName":    {reason: "Another claim of the name is another claim, though nobody saw the first one go.", looks: []look{{ready("1", time.Second), false}, {ready("2", 5*time.Second), false}}, want: want{1, 5}},
+		"NextName":    {reason: "Another claim of the name is another claim, though the end of the first one was not observed.", looks: []look{{ready("1", time.Second), false}, {ready("2", 5*time.Second), false}}, want: want{1, 5}},
 		"Clocks":      {reason: "Times are whole seconds, by two clocks.", looks: []look{{coming, true}, {ready("1", -time.Second), false}}, want: want{1, 0}},
 	}
 	for name, tc := range cases {

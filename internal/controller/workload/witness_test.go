@@ -25,11 +25,11 @@ func TestWitness(t *testing.T) {
 		later  time.Duration
 		want   *backup.Failure
 	}{
-		"Unseen":  {reason: "What nobody reported is not known to have happened.", want: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}},
+		"Unseen":  {reason: "What was not reported is not known to have happened.", want: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}},
 		"There":   {reason: "A pod that is there speaks for itself, once.", see: []corev1.Pod{ended}, there: []corev1.Pod{ended}},
 		"Gone":    {reason: "One that is gone was heard.", see: []corev1.Pod{ended}},
 		"Running": {reason: "One that was gone before its end was not.", see: []corev1.Pod{pod(0, corev1.PodRunning, nil)}, want: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}},
-		"LongAgo": {reason: "Nobody is that late.", see: []corev1.Pod{ended, other()}, later: 2 * remembered, want: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}},
+		"LongAgo": {reason: "No reader of a report is that late.", see: []corev1.Pod{ended, other()}, later: 2 * remembered, want: &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -237,7 +237,7 @@ func TestNewTimelineAlone(t *testing.T) {
 		p.must(old.AskTimeline(3, true))
 		p.must(Prepare(t.Context(), old.Config, "127.0.0.1:0", control.TLS{}, testLog{t}))
 		if got := old.Begun(); got != 4 {
-			t.Errorf("timeline %d was begun, and nobody led on it yet: got %d", 4, got)
+			t.Errorf("timeline %d was begun, and no server led on it yet: got %d", 4, got)
 		}
 	}
 	p.must(os.WriteFile(filepath.Join(old.DataDir(), "standby.signal"), nil, 0o600))

@@ -39,6 +39,6 @@ func TestLeft(t *testing.T) {
 		t.Errorf("a segment that no restore reads stops archiving: %v", err)
 	}
 	if err := push(t.Context(), next.Config, cut(whole), testLog{t}, "--no-archive-async"); err == nil {
-		t.Error("a segment that restores read differs from the archive's, and nobody is told")
+		t.Error("a segment that restores read differs from the archive's, and there is no error")
 	}
 }

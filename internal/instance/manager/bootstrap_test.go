@@ -35,7 +35,7 @@ func TestBegin(t *testing.T) {
 		want string
 		held string
 	}{
-		"Abandoned":  {reason: "Nobody makes what somebody began.", seen: always(empty), members: asleep, was: taken, want: gone},
+		"Abandoned":  {reason: "A server began to create the cluster, and no server continues.", seen: always(empty), members: asleep, was: taken, want: gone},
 		"Alone":      {reason: "A server that knows of no other begins too.", seen: always(empty), was: taken, want: gone},
 		"Moment":     {reason: "Who began may not have said so yet.", seen: always(empty)[:3], members: asleep, was: taken, want: taken},
 		"Makes":      {reason: "Another one makes it.", seen: always(empty), members: with("initializing new cluster", patroni.RoleReplica), was: taken, want: taken},
@@ -54,7 +54,7 @@ func TestBegin(t *testing.T) {
 		"HasData":    {reason: "A server with data is none of those that wait.", seen: always(&patroni.Status{State: patroni.StateStopped, Role: patroni.RoleReplica}), members: asleep, was: taken, want: taken},
 		"Works":      {reason: "Nor is one that makes the cluster.", seen: always(&patroni.Status{State: "initializing new cluster", Role: "uninitialized"}), members: asleep, was: taken, want: taken},
 		"NotForLong": {reason: "The time starts over when a server does something.", seen: []*patroni.Status{empty, empty, {State: "initializing new cluster", Role: "uninitialized"}, empty, empty, empty}, members: asleep, was: taken, want: taken},
-		"NoPatroni":  {reason: "Without Patroni nobody knows.", seen: always(nil), members: asleep, was: taken, want: taken},
+		"NoPatroni":  {reason: "Without Patroni the state is unknown.", seen: always(nil), members: asleep, was: taken, want: taken},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func TestFence(t *testing.T) {
 		"Refuses":   {reason: "One that cannot stop receiving holds it up as little.", prepare: func(s *servers) { s.fenceErr = errors.New("x") }, fenced: true},
 		"Primary":   {reason: "Nor does one that turns out to lead.", prepare: func(s *servers) { s.fenceErr = postgres.ErrNotStandby }, fenced: true},
 		"Silent":    {reason: "Nor one that does not answer.", other: "silent", atMost: fenceWithin + time.Second},
-		"Stranger":  {reason: "Without the password nobody stops a standby.", other: "stranger"},
+		"Stranger":  {reason: "Without the password no client stops a standby.", other: "stranger"},
 		"NoPatroni": {reason: "Without Patroni it is not known who else there is.", other: "down"},
 	}
 	for name, tc := range cases {
@@ -139,10 +139,10 @@ func TestGuard(t *testing.T) {
 		want []string
 	}{
 		"OldPrimary":    {reason: "Patroni still takes the old primary for the leader.", lock: setName + "-2", back: old, want: []string{"fence", "fence"}},
-		"Configured":    {reason: "Patroni has had its turn: nobody need wait for the next one.", lock: setName + "-2", configured: next, want: []string{"fence", "unfence"}},
+		"Configured":    {reason: "Patroni has had its turn: the next one need not be waited for.", lock: setName + "-2", configured: next, want: []string{"fence", "unfence"}},
 		"ConfiguredOld": {reason: "What it was told before is no way out.", lock: setName + "-2", configured: old, want: []string{"fence"}},
 		"Follows":       {reason: "A standby that follows who is to lead is left alone.", lock: setName + "-2", back: next, want: []string{"fence"}},
-		"Alone":         {reason: "Nobody need be asked about a standby that follows who is to lead.", back: next, down: true, want: []string{"fence"}},
+		"Alone":         {reason: "Neither Patroni nor the API server need be queried for a standby that follows who is to lead.", back: next, down: true, want: []string{"fence"}},
 		"LeadsAgain":    {reason: "The old primary has the lock again after all.", lock: setName + "-0", back: old, want: []string{"fence"}},
 	}
 	for name, tc := range cases {

@@ -29,13 +29,13 @@ func TestOwn(t *testing.T) {
 		failed    bool
 		gone      string
 	}{
-		"New":         {reason: "An empty volume is anybody's."},
+		"New":         {reason: "Any cluster may use an empty volume."},
 		"NewRestore":  {reason: "It may be restored to.", restored: true, restoring: true},
 		"EmptyFolder": {reason: "So may an empty folder.", restored: true, restoring: true, files: map[string]string{"pgdata/": ""}},
 		"Adopted":     {reason: "A new claim goes on with the data of an earlier one of its name.", files: map[string]string{ownerFile: other, "pgdata/PG_VERSION": "17"}},
 		"Older":       {reason: "Volumes of before have no owner.", files: map[string]string{"pgdata/PG_VERSION": "17"}},
 		"Occupied":    {reason: "Nothing is restored over what another cluster left.", restored: true, restoring: true, files: map[string]string{ownerFile: other, "pgdata/PG_VERSION": "17"}, failed: true},
-		"Unowned":     {reason: "Nor over what nobody knows.", restored: true, restoring: true, files: map[string]string{"pgdata/base/1": ""}, failed: true},
+		"Unowned":     {reason: "Nor over files of an unknown cluster.", restored: true, restoring: true, files: map[string]string{"pgdata/base/1": ""}, failed: true},
 		"Follows":     {reason: "A server with another cluster's data does not follow one that was restored.", restored: true, files: map[string]string{ownerFile: other, "pgdata/PG_VERSION": "17"}, failed: true},
 		"Restarted":   {reason: "A pod that is restarted in a restore goes on with it.", restored: true, restoring: true, files: map[string]string{ownerFile: me, "pgdata/PG_VERSION": "17"}},
 		"Done":        {reason: "One that was restored goes on.", restored: true, files: map[string]string{ownerFile: me, "pgdata/PG_VERSION": "17"}},

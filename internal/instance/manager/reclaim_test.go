@@ -463,7 +463,7 @@ func TestReclaimed(t *testing.T) {
 			})
 		}},
 		"EmptyOnes": {reason: "Nothing is on the volumes that were there.", kept: []int{0, 1}, ready: func(r *reclaimed) { r.server(0, nil) }},
-		"Primary":   {reason: "The last primary waits for no one.", kept: []int{0, 1, 2}, cluster: report(setName + "-1")},
+		"Primary":   {reason: "The last primary waits for no other server.", kept: []int{0, 1, 2}, cluster: report(setName + "-1")},
 		"Left": {reason: "A server of a deleted cluster that had not ended yet has told of itself.", kept: []int{0, 1, 2}, cluster: text(t, instance.Cluster{Primary: setName + "-1", Set: "earlier", Owner: "earlier"}), ready: func(r *reclaimed) {
 			r.api.change("statefulsets/"+setName, func(o map[string]any) {
 				meta, _ := o["metadata"].(map[string]any)
@@ -478,7 +478,7 @@ func TestReclaimed(t *testing.T) {
 			r.leads(0)
 		}, held: "was not there"},
 		"Joins": {reason: "It follows one that leads.", kept: []int{0, 1}, cluster: report(setName + "-0"), ready: func(r *reclaimed) { r.leads(0) }},
-		"Orphan": {reason: "A StatefulSet that no one owns keeps its servers.", cluster: report(setName+"-0", setName+"-1"), ready: func(r *reclaimed) {
+		"Orphan": {reason: "A StatefulSet without an owner keeps its servers.", cluster: report(setName+"-0", setName+"-1"), ready: func(r *reclaimed) {
 			r.api.change("statefulsets/"+setName, func(o map[string]any) {
 				meta, _ := o["metadata"].(map[string]any)
 				delete(meta, "ownerReferences")

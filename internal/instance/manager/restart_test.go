@@ -24,9 +24,9 @@ func TestNudge(t *testing.T) {
 		"Moment":    {reason: "Who does not for a moment is left alone.", seen: []*patroni.Status{follows, idle, follows, idle, follows}},
 		"Stuck":     {reason: "Who does not for longer is nudged, again and again.", seen: []*patroni.Status{idle, idle, idle}, want: 2},
 		"Archive":   {reason: "One that reads the archive alone does not follow.", seen: []*patroni.Status{idle, {State: patroni.StateRunning, Role: patroni.RoleReplica, ReplicationState: "in archive recovery"}}, want: 1},
-		"Primary":   {reason: "A primary follows nobody.", seen: []*patroni.Status{{State: patroni.StateRunning, Role: "primary"}, {State: patroni.StateRunning, Role: "primary"}}},
+		"Primary":   {reason: "A primary follows no server.", seen: []*patroni.Status{{State: patroni.StateRunning, Role: "primary"}, {State: patroni.StateRunning, Role: "primary"}}},
 		"Starting":  {reason: "One that starts will be told.", seen: []*patroni.Status{{State: "starting", Role: patroni.RoleReplica}, {State: "starting", Role: patroni.RoleReplica}}},
-		"NoPatroni": {reason: "Without Patroni there is nobody to nudge.", seen: []*patroni.Status{nil, nil, nil}},
+		"NoPatroni": {reason: "Without Patroni there is no process to nudge.", seen: []*patroni.Status{nil, nil, nil}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, m)
-	anyone := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as the kubelet does
+	anonymous := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as the kubelet does
 	ask := func(client http.RoundTripper, method, base string) int {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, base, strings.NewReader("{}"))
@@ -44,7 +44,7 @@ func TestServe(t *testing.T) {
 		_ = res.Body.Close()
 		return res.StatusCode
 	}
-	eventually(t, "the manager answers a probe", func() bool { return ask(anyone, http.MethodGet, "https://"+c.Address+"/healthz") == http.StatusOK })
+	eventually(t, "the manager answers a probe", func() bool { return ask(anonymous, http.MethodGet, "https://"+c.Address+"/healthz") == http.StatusOK })
 	cases := map[string]struct {
 		reason string
 		client http.RoundTripper
@@ -52,7 +52,7 @@ func TestServe(t *testing.T) {
 		want   int
 	}{
 		"Sibling":  {reason: "A server of this cluster is heard.", client: by.Transport(), base: "https://", want: http.StatusBadRequest},
-		"Password": {reason: "The password alone is not enough.", client: anyone, base: "https://", want: http.StatusForbidden},
+		"Password": {reason: "The password alone is not enough.", client: anonymous, base: "https://", want: http.StatusForbidden},
 		"Plain":    {reason: "Nothing is read that was not encrypted.", client: &http.Transport{}, base: "http://", want: http.StatusBadRequest},
 	}
 	for name, tc := range cases {

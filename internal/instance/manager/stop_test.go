@@ -99,7 +99,7 @@ func TestStop(t *testing.T) {
 			atLeast: 500 * time.Millisecond,
 		},
 		"Alone": {
-			reason: "There is nobody to wait for", prepare: func(_ *testing.T, _ *api, s *servers) { s.cluster.Members = s.cluster.Members[:1] },
+			reason: "There is no standby to wait for", prepare: func(_ *testing.T, _ *api, s *servers) { s.cluster.Members = s.cluster.Members[:1] },
 			atMost: candidateWithin / 2,
 		},
 		"AllLeaving": {
@@ -113,7 +113,7 @@ func TestStop(t *testing.T) {
 			},
 			atMost: candidateWithin / 2,
 		},
-		"Hibernated": {reason: "All stop, so nobody takes over", prepare: func(t *testing.T, a *api, _ *servers) { hibernated(t, a) }},
+		"Hibernated": {reason: "All stop, so no standby takes over", prepare: func(t *testing.T, a *api, _ *servers) { hibernated(t, a) }},
 		"Deleted":    {reason: "The set goes away", prepare: func(_ *testing.T, a *api, _ *servers) { a.change(set, leaving) }},
 		"Gone":       {reason: "The set has gone", prepare: func(_ *testing.T, a *api, _ *servers) { a.remove(set) }},
 		"Forbidden": {
@@ -121,7 +121,7 @@ func TestStop(t *testing.T) {
 			prepare: func(_ *testing.T, a *api, _ *servers) { a.refuse["GET configmaps/"+setName] = "no role" },
 		},
 		"NotDeleted": {
-			reason: "A node that shuts down stops pods that nobody has deleted",
+			reason: "A node that shuts down stops pods that have not been deleted",
 			prepare: func(_ *testing.T, a *api, _ *servers) {
 				a.change(own, func(o map[string]any) {
 					meta, _ := o["metadata"].(map[string]any)
@@ -196,7 +196,7 @@ func TestStop(t *testing.T) {
 			atLeast: 2 * time.Second,
 		},
 		"Unknown": {
-			reason:  "Where nobody says how much time there is, there is enough",
+			reason:  "Where it is unknown how much time there is, there is enough",
 			prepare: func(_ *testing.T, a *api, _ *servers) { a.refuse["GET "+own] = "no role" },
 			want:    []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
 		},

@@ -33,7 +33,7 @@ func workloads() types.Feature {
 		Full("targets are changed one after the other", g.inOrder).
 		Full("files of a ConfigMap and a Secret are one volume", g.mounts).
 		Full("a reader of the stable name is not rolled when it is adopted", g.adopts).
-		Full("a ConfigMap of somebody else is left alone", g.leavesAlone).
+		Full("a ConfigMap that is not the AppConfig's is left alone", g.leavesAlone).
 		Full("a change without rollback stays and is told", g.stays).
 		Full("old bundles go once nothing refers to them", g.collects)
 	return f.Feature()

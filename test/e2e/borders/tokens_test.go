@@ -134,6 +134,6 @@ func usesProviderToken(ctx context.Context, n notes) error {
 	n.Addf("%s", fields)
 	// Changes that an AppConfig makes are accepted.
 	errs = append(errs, pod("{containers: [{name: app, env: [{name: TITLE, valueFrom: {configMapKeyRef: {name: neighbour, key: mode}}}]}]}"))
-	errs = append(errs, allow(nil), refused("a workload that allows nobody", pod("{containers: [{name: app, env: []}], terminationGracePeriodSeconds: 2}"), "the workload names no AppConfig that may change it"))
+	errs = append(errs, allow(nil), refused("a workload that allows no AppConfig", pod("{containers: [{name: app, env: []}], terminationGracePeriodSeconds: 2}"), "the workload names no AppConfig that may change it"))
 	return errors.Join(errs...)
 }

@@ -28,7 +28,7 @@ up 1
 		"Some":      {reason: "With labels those count that have them.", name: "calls", labels: map[string]string{"result": "ok"}, want: 7},
 		"One":       {reason: "All of the labels count.", name: "calls", labels: map[string]string{"kind": "b", "result": "error"}, want: 1},
 		"NoSuch":    {reason: "What is not there is nothing.", name: "others", want: 0},
-		"NoLabel":   {reason: "A label that nobody has is nobody's.", name: "up", labels: map[string]string{"kind": "a"}, want: 0},
+		"NoLabel":   {reason: "A series without the label does not count.", name: "up", labels: map[string]string{"kind": "a"}, want: 0},
 		"Histogram": {reason: "Of a histogram the observations count.", name: "seconds", want: 5},
 	}
 	for name, tc := range cases {

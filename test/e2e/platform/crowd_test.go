@@ -101,7 +101,7 @@ func crowdComesUp(ctx context.Context, n notes) error {
 	}
 	seconds := waited(w, names)
 	n.Addf("all Ready after %.0fs, the first after %.0fs, half of them after %.0fs", took.Seconds(), seconds[0], seconds[len(seconds)/2])
-	n.Addf("%.0f API requests a claim by everybody", (after.all-before.all)/crowdSize)
+	n.Addf("%.0f API requests a claim by all clients", (after.all-before.all)/crowdSize)
 	for _, who := range []string{"Crossplane", "the provider"} {
 		if made := after.by[who] - before.by[who]; made > 0 {
 			n.Addf("%.0f a claim by %s", made/crowdSize, who)

@@ -121,7 +121,7 @@ func leaderKilled(ctx context.Context, n notes) error {
 	}
 	n.Addf("another one leads after %.1fs", took.Seconds())
 	if took > failover {
-		err = fmt.Errorf("nobody led for %.1fs, longer than %s", took.Seconds(), failover)
+		err = fmt.Errorf("no replica led for %.1fs, longer than %s", took.Seconds(), failover)
 	}
 	_, perr := awaitPair(ctx, providerLabel)
 	return errors.Join(err, perr)

@@ -197,7 +197,7 @@ func (d *database) showsNew(ctx context.Context, secret, to string) error {
 
 // bringsTLS makes the servers use a certificate of another authority, and then their own again.
 func (d *database) bringsTLS(ctx context.Context, n notes) error {
-	ca, err := pki.Authority("somebody else", pki.Pair{}, time.Now())
+	ca, err := pki.Authority("another authority", pki.Pair{}, time.Now())
 	if err != nil {
 		return err
 	}

@@ -262,7 +262,7 @@ func (d *database) sql(ctx context.Context, pod, database, query string) (string
 func (d *database) ask(ctx context.Context, database, query string) (string, error) {
 	p := d.primary()
 	if p == nil {
-		return "", errors.New("there is no one primary to ask")
+		return "", errors.New("there is not exactly one primary to query")
 	}
 	return d.sql(ctx, p.GetName(), database, query)
 }

@@ -37,7 +37,7 @@ func (d *database) hasRestorer(ctx context.Context) error {
 	server := &corev1.Pod{}
 	u := d.primary()
 	if u == nil {
-		return errors.New("there is no one primary whose pod could be copied")
+		return errors.New("there is not exactly one primary whose pod could be copied")
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, server); err != nil {
 		return fmt.Errorf("cannot read pod %s: %w", u.GetName(), err)

@@ -247,7 +247,7 @@ func testCart(t *testing.T, db database) {
 			want:   want{Cart: shop.Cart{Version: 1, Items: []shop.Line{mug(1)}, Count: 1, Total: 1600, Currency: "EUR"}, Err: shop.ErrNoSuchProduct},
 		},
 		"Negative": {
-			reason: "Nobody owes us mugs",
+			reason: "A quantity below zero is refused",
 			steps:  []step{add("mug", -1)},
 			want:   want{Cart: shop.Cart{Items: []shop.Line{}, Currency: "EUR"}, Err: shop.ErrQuantity},
 		},

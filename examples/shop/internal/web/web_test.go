@@ -110,7 +110,7 @@ func TestPages(t *testing.T) {
 			want: want{Status: 200, Holds: []string{"is in your cart"}},
 		},
 		"AddedForged": {
-			reason:  "An address that somebody else wrote puts no words on our page",
+			reason:  "A forged address puts no text on our page",
 			backend: full, path: "/?added=free+money",
 			want: want{Status: 200, Without: []string{"is in your cart", "free money"}},
 		},
@@ -277,7 +277,7 @@ func TestReady(t *testing.T) {
 			}},
 		},
 		"BackendGone": {
-			reason: "Nobody there is a reason, too",
+			reason: "A backend that does not answer is a reason, too",
 			want: serve.Readiness{Reason: "backend: the backend does not answer", Checks: map[string]serve.Check{
 				"backend": {Required: true, Message: "the backend does not answer"},
 			}},

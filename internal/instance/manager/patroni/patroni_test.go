@@ -92,7 +92,7 @@ func TestCandidate(t *testing.T) {
 		"Synchronous": {reason: "The one that has every acknowledged write", members: members, synchronous: true, fit: all, want: "db-1"},
 		"Quorum":      {reason: "One of a quorum serves too", members: []Member{{Name: "db-1", Role: "quorum_standby", State: "streaming"}}, synchronous: true, fit: all, want: "db-1"},
 		"Unfit":       {reason: "One that may be taken", members: members, fit: func(pod string) bool { return pod == "db-1" }, want: "db-1"},
-		"Nobody":      {reason: "Nobody is fit", members: members, fit: func(string) bool { return false }},
+		"NoneFit":     {reason: "No member is fit", members: members, fit: func(string) bool { return false }},
 		"Unsure":      {reason: "None whose lag, state or tags speak against it", members: members[3:], fit: all},
 		"First":       {reason: "The first of equals", members: []Member{{Name: "db-2", State: "streaming"}, {Name: "db-1", State: "streaming"}}, fit: all, want: "db-1"},
 	}

@@ -73,7 +73,7 @@ func TestFence(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the standby follows nobody any more")
+			t.Fatal("the standby follows no primary any more")
 		}
 	}
 }

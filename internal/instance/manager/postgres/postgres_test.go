@@ -82,7 +82,7 @@ func TestServer(t *testing.T) {
 	users := []string{"app", "other"}
 	databases(nil, users, instance.Database{Name: "app", Owner: "app", Extensions: []string{"plpgsql"}})
 	is("The owner is the user", "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = 'app'", "app")
-	is("Nobody else may connect", "SELECT has_database_privilege('other', 'app', 'CONNECT')", "f")
+	is("No other user may connect", "SELECT has_database_privilege('other', 'app', 'CONNECT')", "f")
 	ask(t, s, "postgres", "GRANT CONNECT ON DATABASE app TO PUBLIC")
 	databases([]instance.Problem{
 		{Subject: instance.SubjectDatabase, Name: "postgres", Message: "database postgres is PostgreSQL's own: choose another name"},

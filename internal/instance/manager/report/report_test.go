@@ -55,7 +55,7 @@ func TestJoined(t *testing.T) {
 		now    bool // streaming
 		want   bool // New
 	}{
-		"First":    {reason: "Before the first report no one has joined.", want: true},
+		"First":    {reason: "Before the first report no standby has joined.", want: true},
 		"Joins":    {reason: "Who streams has joined.", before: instance.Cluster{Primary: "db-0", Standbys: []instance.Standby{is("db-1", false, true)}}, now: true},
 		"Waits":    {reason: "Who has not streamed yet has not.", before: instance.Cluster{Primary: "db-0", Standbys: []instance.Standby{is("db-1", false, true)}}, want: true},
 		"Away":     {reason: "Who has streamed stays a member.", before: instance.Cluster{Primary: "db-0", Standbys: []instance.Standby{is("db-1", true, false)}}},

@@ -283,7 +283,7 @@ class WakeupTest(Node):
         self.dcs.event.clear()
         self.server.write(leader=None)
         self.dcs._kinds.kill_stream()
-        self.assertFalse(self.dcs.event.wait(0.5), "a lock that is read again as it was wakes nobody up")
+        self.assertFalse(self.dcs.event.wait(0.5), "a lock that is read again as it was does not wake the HA loop")
 
 
 class ListedTest(Node):
@@ -584,7 +584,7 @@ class LoadedTest(unittest.TestCase):
         self.write("")
         self.read()
         self.load()
-        self.assertEqual(("", True), self.read(), "a standby that follows nobody counts as one that does, until something else is written")
+        self.assertEqual(("", True), self.read(), "a standby that follows no server counts as one that does, until something else is written")
 
     def test_read_once(self):
         self.assertEqual(("host=a", True), self.read())
@@ -714,7 +714,7 @@ class WrittenTest(unittest.TestCase):
 
 
 class CertificateTest(unittest.TestCase):
-    """The REST API's certificate is replaced while the server runs, and nobody can ask it to reload."""
+    """The REST API's certificate is replaced while the server runs, and no program can ask it to reload."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
