@@ -30,11 +30,17 @@ func (v verdict) condition(typ string) compose.Condition {
 	return compose.Condition{Type: typ, True: v.True, Reason: v.reason, Message: v.message}
 }
 
+// settles marks a condition that has several reasons while the servers start.
+func settles(c compose.Condition) compose.Condition {
+	c.Settles = true
+	return c
+}
+
 func (d *cluster) conditions() []compose.Condition {
 	return []compose.Condition{
 		d.backups().condition(appsv1.TypeBackupHealthy),
 		d.archive().condition(appsv1.TypeArchivingHealthy),
-		d.replication().condition(appsv1.TypeReplicationHealthy),
+		settles(d.replication().condition(appsv1.TypeReplicationHealthy)),
 		d.volumes().condition(appsv1.TypeStorageHealthy),
 		d.problems(appsv1.ReasonParametersRefused, instance.SubjectParameter).condition(appsv1.TypeParametersApplied),
 		d.problems(appsv1.ReasonReconcileFailed, instance.SubjectDatabase, instance.SubjectUser).condition(appsv1.TypeDatabasesReady),

@@ -14,6 +14,10 @@ type Condition struct {
 	True    bool
 	Reason  string
 	Message string
+
+	// Settles is true for a condition that is False for several reasons, one after the other, while the
+	// claim starts for the first time. It keeps the first of them until then, or for startWindow.
+	Settles bool
 }
 
 // PartReady returns the condition that a part of a claim is healthy. A part that is not declared is

@@ -138,9 +138,9 @@ func keepStatus(rsp *fnv1.RunFunctionResponse, c *Claim) error {
 }
 
 // holdConditions repeats conditions that are about to become True while the claim starts and has
-// not settled, so that they are written together with Ready. A condition does not wait if it had
-// failed, if the claim has been ready before and the reason was anything but waiting, or if it has
-// been False for startWindow.
+// not settled, so that they are written together with Ready, and those that Settles. A condition does
+// not wait if it had failed, if the claim has been ready before and the reason was anything but
+// waiting, or if it has been False for startWindow.
 func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition {
 	if settled || !c.isStarting() {
 		return conditions
@@ -152,7 +152,8 @@ func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition 
 		reason := was["reason"].GetStringValue()
 		age, known := c.since(cond.Type)
 		isAwaited := reason == appsv1.ReasonWaiting || reason == appsv1.ReasonPending || isFirst && reason != appsv1.ReasonFailed
-		if cond.True && was["status"].GetStringValue() == "False" && isAwaited && known && age < startWindow {
+		holds := cond.True || cond.Settles && isFirst && cond.Reason != appsv1.ReasonFailed
+		if holds && was["status"].GetStringValue() == "False" && isAwaited && known && age < startWindow {
 			cond = Condition{Type: cond.Type, Reason: reason, Message: was["message"].GetStringValue()}
 		}
 		out[i] = cond

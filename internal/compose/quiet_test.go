@@ -24,9 +24,12 @@ func since(typ, status string, d time.Duration) map[string]any {
 	return map[string]any{"type": typ, "status": status, "reason": "Waiting", "message": "old", "lastTransitionTime": ago(d)}
 }
 
-func failedCondition(typ string) map[string]any {
+func failedCondition(typ string) map[string]any { return reasoned(typ, "Failed") }
+
+// reasoned returns a condition that is False for a reason.
+func reasoned(typ, reason string) map[string]any {
 	c := since(typ, "False", time.Second)
-	c["reason"] = "Failed"
+	c["reason"] = reason
 	return c
 }
 
@@ -141,18 +144,22 @@ func TestHoldConditions(t *testing.T) {
 		status     map[string]any
 		conditions []any
 		observed   map[string]*structpb.Struct
+		settles    bool // WebReady
 		db, web    string
 	}{
-		"ComesUp":   {reason: "While others come up, a part that is healthy waits for them.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second)}, observed: half, db: "False Waiting old", web: "False Waiting "},
-		"Trouble":   {reason: "Not for longer than a minute.", conditions: []any{since("Ready", "False", time.Minute), since("DbReady", "False", time.Minute)}, observed: half, db: "True Healthy ", web: "False Waiting "},
-		"Never":     {reason: "What was never reported is reported as it is.", conditions: []any{since("Ready", "False", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
-		"WasTrue":   {reason: "What is True stays so.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "True", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
-		"Breaks":    {reason: "What breaks is reported at once.", conditions: []any{since("Ready", "False", time.Second), since("WebReady", "True", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
-		"NotTold":   {reason: "Until the status reports Running.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "False Waiting old", web: "False Waiting old"},
-		"Settled":   {reason: "Then all are True, with Ready.", status: done, conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "True Healthy ", web: "True Healthy "},
-		"Failed":    {reason: "The end of a failure is reported at once.", conditions: []any{since("Ready", "False", time.Second), failedCondition("DbReady")}, observed: half, db: "True Healthy ", web: "False Waiting "},
-		"Long":      {reason: "A claim that comes up step by step has a part wait for a minute and no more.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Minute)}, observed: half, db: "True Healthy ", web: "False Waiting "},
-		"LaterNews": {reason: "A claim that is ready reports what gets better at once.", conditions: []any{since("Ready", "True", time.Second), since("DbReady", "False", time.Second)}, observed: all, db: "True Healthy ", web: "True Healthy "},
+		"Steps":      {reason: "One that has several reasons keeps the first.", settles: true, conditions: []any{since("Ready", "False", time.Second), since("WebReady", "False", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting old"},
+		"StepsLong":  {reason: "Not for longer than a minute.", settles: true, conditions: []any{since("Ready", "False", time.Second), since("WebReady", "False", time.Minute)}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"StepsAgain": {reason: "Nor where the claim has been ready, and waits for something else.", settles: true, status: map[string]any{"phase": "Degraded", "readyGeneration": 1}, conditions: []any{since("Ready", "False", time.Second), reasoned("WebReady", "Lagging")}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"ComesUp":    {reason: "While others come up, a part that is healthy waits for them.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second)}, observed: half, db: "False Waiting old", web: "False Waiting "},
+		"Trouble":    {reason: "Not for longer than a minute.", conditions: []any{since("Ready", "False", time.Minute), since("DbReady", "False", time.Minute)}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"Never":      {reason: "What was never reported is reported as it is.", conditions: []any{since("Ready", "False", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"WasTrue":    {reason: "What is True stays so.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "True", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"Breaks":     {reason: "What breaks is reported at once.", conditions: []any{since("Ready", "False", time.Second), since("WebReady", "True", time.Second)}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"NotTold":    {reason: "Until the status reports Running.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "False Waiting old", web: "False Waiting old"},
+		"Settled":    {reason: "Then all are True, with Ready.", status: done, conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Second), since("WebReady", "False", time.Second)}, observed: all, db: "True Healthy ", web: "True Healthy "},
+		"Failed":     {reason: "The end of a failure is reported at once.", conditions: []any{since("Ready", "False", time.Second), failedCondition("DbReady")}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"Long":       {reason: "A claim that comes up step by step has a part wait for a minute and no more.", conditions: []any{since("Ready", "False", time.Second), since("DbReady", "False", time.Minute)}, observed: half, db: "True Healthy ", web: "False Waiting "},
+		"LaterNews":  {reason: "A claim that is ready reports what gets better at once.", conditions: []any{since("Ready", "True", time.Second), since("DbReady", "False", time.Second)}, observed: all, db: "True Healthy ", web: "True Healthy "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +169,9 @@ func TestHoldConditions(t *testing.T) {
 			}
 			status["conditions"] = tc.conditions
 			rsp := Respond(request(t, 1, status, tc.observed), planned(&Plan{Components: []Component{db, web}, Conditions: func(o Outcome) []Condition {
-				return []Condition{PartReady("DbReady", o, "db"), PartReady("WebReady", o, "web")}
+				web := PartReady("WebReady", o, "web")
+				web.Settles = tc.settles
+				return []Condition{PartReady("DbReady", o, "db"), web}
 			}}), clock{})
 			got := map[string]string{}
 			for _, c := range rsp.GetConditions() {
