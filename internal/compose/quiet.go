@@ -59,7 +59,7 @@ func (c *Claim) isNested() bool {
 //
 //   - In a pass that composes new objects. Crossplane writes their references and conditions about the
 //     new generation. These writes begin the next pass, which writes once more, and a new status adds
-//     no write to that one. The first pass of a claim writes no status at all so, but conditions,
+//     no write to that one. So the first pass of a claim writes conditions and no status,
 //     unless changes of a release wait for windows or waves: an edit before the second pass would be
 //     held back with them, since the status has no release and no inputs yet. A claim that is
 //     rendered from a file has no other pass.
@@ -138,9 +138,9 @@ func keepStatus(rsp *fnv1.RunFunctionResponse, c *Claim) error {
 }
 
 // holdConditions repeats conditions that are about to become True while the claim starts and has
-// not settled, so that they are written together with Ready, and those that Settles. A condition does
-// not wait if it had failed, if the claim has been ready before and the reason was anything but
-// waiting, or if it has been False for startWindow.
+// not settled, so that they are written together with Ready, and those with Settles that have another
+// reason. A condition does not wait if it had failed, if the claim has been ready before and the reason
+// was anything but waiting, or if it has been False for startWindow.
 func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition {
 	if settled || !c.isStarting() {
 		return conditions

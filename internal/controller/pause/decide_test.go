@@ -21,7 +21,7 @@ func TestDecide(t *testing.T) {
 		"Nothing":       {reason: "Neither it nor its claim is paused.", want: leave},
 		"Pause":         {reason: "It is paused with its claim.", with: store, want: pause},
 		"Paused":        {reason: "It is paused already, and is not written to again.", annotations: map[string]string{paused: "true", appsv1.PausedWithAnnotation: store}, with: store, want: leave},
-		"PausedByHand":  {reason: "A user paused it before: it is paused with its claim all the same, lest that is taken back meanwhile.", annotations: map[string]string{paused: "true"}, with: store, want: pause},
+		"PausedByHand":  {reason: "A user paused it before: it is paused with its claim as well, in case the user resumes it first.", annotations: map[string]string{paused: "true"}, with: store, want: pause},
 		"TakenAway":     {reason: "Its claim is still paused.", annotations: map[string]string{appsv1.PausedWithAnnotation: store}, with: store, want: pause},
 		"Resume":        {reason: "Its claim goes on, or is gone.", annotations: map[string]string{paused: "true", appsv1.PausedWithAnnotation: store}, want: resume},
 		"ByHandAlone":   {reason: "Its claim was never paused.", annotations: map[string]string{paused: "true"}, want: leave},
