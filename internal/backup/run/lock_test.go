@@ -360,8 +360,13 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		must(t, err)
 		_, err = tx.Exec(t.Context(), "LOCK TABLE t")
 		must(t, err)
-		free := time.AfterFunc(400*time.Millisecond, func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
-		defer free.Stop()
+		// A connection is for one goroutine at a time: it is closed after its transaction has ended.
+		freed := make(chan struct{})
+		time.AfterFunc(400*time.Millisecond, func() {
+			defer close(freed)
+			_ = tx.Rollback(context.WithoutCancel(t.Context()))
+		})
+		defer func() { <-freed }()
 		if got, err := server.Count(t.Context(), "slow"); err != nil || got["public.t"] != 1 {
 			t.Errorf("a count that takes longer than the server's limit fails: %v, %v", got, err)
 		}
