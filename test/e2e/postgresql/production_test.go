@@ -48,6 +48,7 @@ func production() types.Feature {
 		Full("primary's pod is evicted while nothing is archived", d.under(whenPlanned, d.evictsUnarchived)).
 		Full("minor version rolls, replicas first, primary last", d.under(whenPlanned, d.rolls)).
 		Full("API server is frozen for 2 minutes", d.under(whenOutage, d.losesAPIServer)).
+		Full("API server is frozen as soon as a replica's pod is replaced", d.under(whenOutage, d.losesAPIServerSoon)).
 		Full("failover with Crossplane and its functions scaled to zero", d.under(whenDeleted, d.losesCrossplane)).
 		Quick("volumes grow under load", d.undisturbed(d.grows)).
 		Full("parameter that is reloaded", d.undisturbed(d.reloads)).

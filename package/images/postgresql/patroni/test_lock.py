@@ -48,7 +48,7 @@ class APIServer(http.server.ThreadingHTTPServer):
         self.closing = threading.Event()
         self.refuse_reads, self.after_read = 0, None
         self.busy, self.asked_for, self.asked_at = 0, None, 0
-        self.held = {}
+        self.held, self.pods = {}, []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def write(self, **annotations):
@@ -85,7 +85,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.held[path.rsplit("/", 1)[1]].wait(10)
         with self.server.lock:
             if path.endswith("/pods"):
-                return self.answer(200, {"metadata": {"resourceVersion": "1"}, "items": []})
+                return self.answer(200, {"metadata": {"resourceVersion": "1"}, "items": self.server.pods})
             if path.endswith("/configmaps"):
                 return self.answer(200, {"metadata": {"resourceVersion": "1"}, "items": [self.server.object()]})
             if self.busy("GET"):
@@ -324,6 +324,45 @@ class ListedTest(Node):
         for reader in readers:
             reader.join(2)
         self.assertEqual([False, False], [reader.is_alive() for reader in readers], "one waits on though all is listed")
+
+
+class MembersTest(Node):
+    """The primary keeps the list of the members that it asks in failsafe mode, and its HA loop writes it."""
+
+    def setUp(self):
+        self.versions = 0
+
+    def pod(self, address, position=0):
+        """A member's pod, as one that has no address yet if that is None."""
+        self.versions += 1
+        status = address and {"status": json.dumps({"api_url": "https://%s:8008/patroni" % address, "xlog_location": position})}
+        return {"kind": "Pod", "metadata": {"name": OTHER, "resourceVersion": str(self.versions), "annotations": status or {}, "labels": {}}}
+
+    def wakes_up(self, event, pod):
+        self.dcs.event.clear()
+        self.dcs._pods._process_event({"type": event, "object": pod})
+        return self.dcs.event.is_set()
+
+    def test_primary(self):
+        self.start(OWN)
+        self.assertFalse(self.wakes_up("ADDED", self.pod(None)), "a pod without an address is not asked")
+        self.assertTrue(self.wakes_up("MODIFIED", self.pod("10.0.0.2")), "a member has started")
+        self.assertFalse(self.wakes_up("MODIFIED", self.pod("10.0.0.2", 7)), "its position is not in the list")
+        self.assertTrue(self.wakes_up("MODIFIED", self.pod("10.0.0.3")), "a member has another address")
+        self.assertTrue(self.wakes_up("DELETED", self.pod("10.0.0.3")), "a member is gone")
+        self.assertFalse(self.wakes_up("DELETED", self.pod("10.0.0.3")), "it was gone before")
+
+    def test_standby(self):
+        self.start(OTHER)
+        self.assertFalse(self.wakes_up("MODIFIED", self.pod("10.0.0.2")), "only the primary writes the list")
+
+    def test_listed_anew(self):
+        self.start(OWN)
+        for pods, wakes in ([self.pod("10.0.0.2")], True), ([self.pod("10.0.0.2", 7)], False), ([], True):
+            self.server.pods = pods
+            self.dcs.event.clear()
+            self.dcs._pods.kill_stream()
+            self.assertEqual(wakes, self.dcs.event.wait(5 if wakes else 0.5), "pods that came, moved or went while nothing was watched")
 
 
 class OutdatedTest(Node):
