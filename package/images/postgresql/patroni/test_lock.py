@@ -332,11 +332,11 @@ class MembersTest(Node):
     def setUp(self):
         self.versions = 0
 
-    def pod(self, address, position=0):
+    def pod(self, address, position=0, name=OTHER):
         """A member's pod, as one that has no address yet if that is None."""
         self.versions += 1
         status = address and {"status": json.dumps({"api_url": "https://%s:8008/patroni" % address, "xlog_location": position})}
-        return {"kind": "Pod", "metadata": {"name": OTHER, "resourceVersion": str(self.versions), "annotations": status or {}, "labels": {}}}
+        return {"kind": "Pod", "metadata": {"name": name, "resourceVersion": str(self.versions), "annotations": status or {}, "labels": {}}}
 
     def wakes_up(self, event, pod):
         self.dcs.event.clear()
@@ -351,6 +351,11 @@ class MembersTest(Node):
         self.assertTrue(self.wakes_up("MODIFIED", self.pod("10.0.0.3")), "a member has another address")
         self.assertTrue(self.wakes_up("DELETED", self.pod("10.0.0.3")), "a member is gone")
         self.assertFalse(self.wakes_up("DELETED", self.pod("10.0.0.3")), "it was gone before")
+
+    def test_own_pod(self):
+        self.start(OWN)
+        self.wakes_up("ADDED", self.pod("10.0.0.1", name=OWN))
+        self.assertFalse(self.wakes_up("DELETED", self.pod("10.0.0.1", name=OWN)), "a primary whose pod is deleted ends soon, and does not renew the lock meanwhile")
 
     def test_standby(self):
         self.start(OTHER)
