@@ -54,6 +54,10 @@ type Report struct {
 	// Failure is nil if the action succeeded.
 	Failure *Failure `json:"failure,omitempty"`
 
+	// Place is the Task's Place, to which Backup and Catalog refer. It is empty in reports of older
+	// releases.
+	Place string `json:"place,omitempty"`
+
 	// Backup is the backup that was created, verified or restored.
 	Backup *Entry `json:"backup,omitempty"`
 

@@ -1,6 +1,9 @@
 package backup
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
 	"time"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
@@ -157,6 +160,15 @@ type Task struct {
 	// Restore. They identify the owner of the database's lock.
 	Restore string `json:"restore,omitempty"`
 	UID     string `json:"uid,omitempty"`
+}
+
+// Place identifies where the Task's backups are, so that what is reported of another place is not
+// taken for it. It does not change with credentials and keys.
+func (t *Task) Place() string {
+	d := t.Destination
+	names := []string{string(t.Method), string(d.Type), d.Endpoint, d.Region, d.Bucket, strings.Trim(d.Prefix, "/"), t.Namespace, t.Name}
+	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // A Database is the engine of a Task's server, and the names of the databases that the Task is

@@ -38,7 +38,8 @@ type Server interface { //nolint:interfacebloat // it is all that backups ask of
 	// ErrNoDatabase if there is no such database, for engines that tell that apart.
 	Holds(ctx context.Context, database string) (string, error)
 
-	// Clear drops all that a database holds but its lock, and creates the database if needed.
+	// Clear drops all that a database holds but its lock, and creates the database if needed. An error
+	// is ErrUnchanged if the database is as it was.
 	Clear(ctx context.Context, database string) error
 
 	// Locked returns the lock of a database, or nil if there is none.
@@ -66,10 +67,10 @@ type Server interface { //nolint:interfacebloat // it is all that backups ask of
 // ErrNoDatabase means that there is no database of the name.
 var ErrNoDatabase = errors.New("there is no such database")
 
-// ErrUnchanged means that a restore failed, and that nothing of it is in the database.
+// ErrUnchanged means that a restore, or dropping what a database holds, failed and changed nothing.
 var ErrUnchanged = errors.New("the database is unchanged")
 
-// Unchanged marks the error of a restore as ErrUnchanged, without a change of its message.
+// Unchanged marks an error as ErrUnchanged, without a change of its message.
 func Unchanged(err error) error {
 	if err == nil {
 		return nil

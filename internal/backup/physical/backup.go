@@ -1,11 +1,14 @@
 package physical
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/instance"
@@ -34,7 +37,12 @@ func (j *job) backUp(ctx context.Context) error {
 	if err := j.makeRoom(ctx, full); err != nil {
 		return j.failed(ctx, before, err)
 	}
-	if err := j.pack(ctx, options); err != nil {
+	marks := j.watchMarks(ctx)
+	err = j.pack(ctx, options)
+	if lost := j.markAgain(ctx, marks()); lost != nil {
+		_, _ = fmt.Fprintf(j.log, "cannot record again which backups were verified meanwhile: %v\n", lost)
+	}
+	if err != nil {
 		err = j.failed(ctx, before, err)
 		if pgbackrest.ReasonOf(err) == backup.BackupMissing {
 			// Files of the repository are missing, not a backup.
@@ -54,6 +62,64 @@ func (j *job) backUp(ctx context.Context) error {
 	j.report.Backup = &entry
 	j.countExpired(before, sets)
 	return nil
+}
+
+// markEvery is how often it is looked which backups have been verified while another one is made.
+const markEvery = time.Minute
+
+// A mark is the stanza and label of a backup that was verified.
+type mark struct{ stanza, label string }
+
+func markOf(s pgbackrest.Set) mark { return mark{s.Stanza, s.Label} }
+
+// watchMarks looks until the returned function is called which backups are marked as verified, and
+// returns when each was.
+func (j *job) watchMarks(ctx context.Context) (stop func() map[mark]time.Time) {
+	ctx, cancel := context.WithCancel(ctx)
+	marks := map[mark]time.Time{}
+	var done sync.WaitGroup
+	done.Go(func() {
+		ticker := time.NewTicker(cmp.Or(j.markEvery, markEvery))
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			// A repository that cannot be read makes the backup fail.
+			sets, _ := j.tool.Sets(ctx)
+			for _, s := range sets {
+				if s.Verified.After(marks[markOf(s)]) {
+					marks[markOf(s)] = s.Verified
+				}
+			}
+		}
+	})
+	return func() map[mark]time.Time {
+		cancel()
+		done.Wait()
+		return marks
+	}
+}
+
+// markAgain marks backups that have lost their mark: pgBackRest ends a backup by writing its list of
+// backups as it was when the backup began
+// (https://github.com/pgbackrest/pgbackrest/blob/main/src/command/backup/backup.c).
+func (j *job) markAgain(ctx context.Context, marks map[mark]time.Time) error {
+	if len(marks) == 0 {
+		return nil
+	}
+	sets, err := j.tool.Sets(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range sets {
+		if when := marks[markOf(s)]; when.After(s.Verified) {
+			err = errors.Join(err, j.tool.MarkVerified(ctx, s, when))
+		}
+	}
+	return err
 }
 
 // failed records the expired backups and the catalog after a backup that failed with err, and

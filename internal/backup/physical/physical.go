@@ -54,12 +54,15 @@ type job struct {
 
 	// lookAgain is the pause before the archive is listed again, or 0 for the default.
 	lookAgain time.Duration
+
+	// markEvery is how often marks of verified backups are read during a backup, or 0 for the default.
+	markEvery time.Duration
 }
 
 func fail(reason backup.Reason, err error) error { return &backup.Error{Reason: reason, Err: err} }
 
 func run(ctx context.Context, task backup.Task, p places, log io.Writer, now func() time.Time) backup.Report {
-	report := backup.Report{Action: task.Action, Started: now().UTC()}
+	report := backup.Report{Action: task.Action, Started: now().UTC(), Place: task.Place()}
 	j := &job{task: task, places: p, log: log, now: now, report: &report}
 	err := j.prepare()
 	if err == nil {

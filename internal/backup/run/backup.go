@@ -129,6 +129,11 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 	if err := store.Compare(m, sizes); err != nil {
 		return nil, err
 	}
+	// The manifest makes a backup, and older ones expire for it: what it names has to be on disk before,
+	// and it as well.
+	if err := j.store.Commit(); err != nil {
+		return nil, err
+	}
 	m.Finished = j.Now().UTC()
 	if err := j.seal.Manifest(m); err != nil {
 		return nil, err
@@ -137,7 +142,10 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the manifest: %w", err)
 	}
-	return m, j.store.Write(ctx, id+"/"+backup.ManifestObject, append(content, '\n'))
+	if err := j.store.Write(ctx, id+"/"+backup.ManifestObject, append(content, '\n')); err != nil {
+		return nil, err
+	}
+	return m, j.store.Commit()
 }
 
 // notRestoring returns an error while a Restore writes into a database, and after one was stopped
@@ -147,7 +155,7 @@ func (j *job) notRestoring(ctx context.Context, database string) error {
 	if err != nil || l == nil || !l.Began || l.Restored || l.Backup == "" {
 		return err
 	}
-	return backup.Errorf(backup.TargetLocked, "database %s may hold a part of a backup: if %s runs, the next backup is made once it has completed, and else create another one, with overwrite, or remove %s in the database, if all that it holds is right", database, nameOf(l), engine.LockName)
+	return backup.Errorf(backup.TargetLocked, "database %s may hold a part of a backup, or nothing of what it held before: if %s runs, the next backup is made once it has completed, and else create another one, with overwrite, or remove %s in the database, if all that it holds is right", database, nameOf(l), engine.LockName)
 }
 
 // dump dumps a database into the store.

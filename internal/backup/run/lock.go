@@ -57,6 +57,10 @@ type held struct {
 	// be dropped, so that the lock is not released.
 	cleared, partial, stays bool
 
+	// overwritten means that content which the Restore was to overwrite was dropped, all or a part of
+	// it.
+	overwritten bool
+
 	// whole means that all of the backup was written, by this pod or by an earlier one of this
 	// Restore. Where something fails then, the lock stays for the next pod.
 	whole bool
@@ -276,6 +280,23 @@ func lost(database string, to *engine.Lock) error {
 // ours reports whether this pod still has the lock of a database.
 func (h *hold) ours(ctx context.Context, l *held) bool { return h.renew(ctx, l, false) == nil }
 
+// unlock replaces a lock of this pod by another one, or by none. The last renewal may have succeeded
+// although its answer was lost, as when it is interrupted by the end of the hold.
+func (h *hold) unlock(ctx context.Context, l *held, to *engine.Lock) error {
+	for range 2 {
+		ok, err := h.job.server.Swap(ctx, l.database, &l.lock, to)
+		if ok || err != nil {
+			return err
+		}
+		found, err := h.job.server.Locked(ctx, l.database)
+		if err != nil || found == nil || found.Token != l.lock.Token {
+			return err
+		}
+		l.lock = *found
+	}
+	return lost(l.database, nil)
+}
+
 // release releases the locks, even if the pod is being stopped, and returns why the hold ended
 // before, if it did. If the content of a database is unchanged, a lock that was taken from a dead
 // pod is put back, as it records whose the content is.
@@ -292,7 +313,7 @@ func (h *hold) release() error {
 		if !l.cleared && !l.whole {
 			to = l.before
 		}
-		if _, err := h.job.server.Swap(ctx, l.database, &l.lock, to); err != nil {
+		if err := h.unlock(ctx, l, to); err != nil {
 			h.job.sayf("cannot unlock database %s: %v", l.database, err)
 		}
 	}

@@ -191,6 +191,22 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		unlocked(t, server, "alive")
 	})
 
+	t.Run("AnswerLost", func(t *testing.T) {
+		// The last renewal was interrupted, and the server had carried it out.
+		holder := &job{Program: &Program{LockBeat: time.Hour, Log: discard}, task: backup.Task{Restore: "shop/first", UID: "uid-of-first"}, server: server, log: discard}
+		h, err := holder.lock(t.Context(), "some", []string{"answer"})
+		must(t, err)
+		renewed := h.locks[0].lock
+		renewed.Beat++
+		ok, err := server.Swap(t.Context(), "answer", &h.locks[0].lock, &renewed)
+		must(t, err)
+		if !ok {
+			t.Fatal("the lock was not renewed")
+		}
+		must(t, h.release())
+		unlocked(t, server, "answer")
+	})
+
 	t.Run("Dead", func(t *testing.T) {
 		f.t = t
 		dead := engine.Lock{Owner: "uid-of-first", Name: "shop/first", Began: true}
@@ -290,10 +306,13 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 			s.data(t, d, "exec", "CREATE TABLE t (n int); INSERT INTO t VALUES (1)")
 		}
 		first := p.succeed(backup.Backup).Backup.ID
+		for _, d := range p.task.Database.Databases {
+			s.data(t, d, "exec", "DROP TABLE t")
+		}
 		ctx, stop := context.WithCancel(t.Context())
 		log := p.Log
 		p.Log = onLine{p.log, "restoring database second_db", stop}
-		p.do(ctx, backup.Restore, by("first"), overwriting)
+		p.do(ctx, backup.Restore, by("first"))
 		p.Log = log
 		if l, err := server.Locked(t.Context(), "first_db"); err != nil || l == nil || !l.Began {
 			t.Errorf("the lock of the database that was restored is gone: %+v, %v", l, err)
@@ -346,6 +365,74 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 		unlocked(t, server, "guarded_copy")
 	})
 
+	t.Run("Overwriting", func(t *testing.T) {
+		f.t = t
+		half(t, "cut")
+		p := f.beside(s, "cut")
+		ctx, stop := context.WithCancel(t.Context())
+		log := p.Log
+		p.Log = onLine{log, "dropping what database", stop}
+		if r, _ := p.do(ctx, backup.Restore, by("first"), overwriting); r.Failure == nil || r.Failure.Reason != backup.Interrupted {
+			t.Fatalf("it was not interrupted: %+v", r.Failure)
+		}
+		p.Log = log
+		if l, err := server.Locked(t.Context(), "cut"); err != nil || l == nil || !l.Began || l.Backup == "" {
+			t.Errorf("nothing shows that the database may have been cut: %+v, %v", l, err)
+		}
+		p.fail(backup.Backup, backup.TargetLocked)
+		p.succeed(backup.Restore, by("second"), overwriting)
+		same(t, "cut", want)
+		unlocked(t, server, "cut")
+	})
+
+	t.Run("OverwritingTwo", func(t *testing.T) {
+		if s.engine != backupv1.PostgreSQL {
+			t.Skip("the order of databases does not depend on the engine")
+		}
+		f.t = t
+		p := f.beside(s, "postgres")
+		p.task.Name = "order"
+		p.task.Database.Databases = []string{"order_a", "order_b"}
+		before := map[string]string{}
+		for _, d := range p.task.Database.Databases {
+			createDatabase(t, s, d)
+			s.data(t, d, "exec", "CREATE TABLE t (n int); INSERT INTO t VALUES (1)")
+			before[d] = s.sums(t, d)
+		}
+		p.succeed(backup.Backup)
+		ctx, stop := context.WithCancel(t.Context())
+		log := p.Log
+		p.Log = onLine{log, "restoring database order_a", stop}
+		p.do(ctx, backup.Restore, by("first"), overwriting)
+		p.Log = log
+		same(t, "order_b", before["order_b"])
+		unlocked(t, server, "order_b")
+		p.fail(backup.Backup, backup.TargetLocked)
+		p.succeed(backup.Restore, by("second"), overwriting)
+		same(t, "order_a", before["order_a"])
+		unlocked(t, server, "order_a")
+	})
+
+	t.Run("OverwritingDenied", func(t *testing.T) {
+		if s.engine != backupv1.PostgreSQL {
+			t.Skip("only PostgreSQL drops all or nothing")
+		}
+		f.t = t
+		createDatabase(t, s, "denied")
+		s.data(t, "denied", "exec", "CREATE TABLE a (n int); CREATE SCHEMA theirs; CREATE TABLE theirs.t (n int); INSERT INTO theirs.t VALUES (1)")
+		before := s.sums(t, "denied")
+		p := f.beside(s, "denied")
+		p.task.Name = "denied"
+		p.succeed(backup.Backup)
+		s.data(t, "denied", "exec", "CREATE ROLE denied LOGIN PASSWORD '"+strings.ReplaceAll(password, "'", "''")+"'; ALTER DATABASE denied OWNER TO denied")
+		uri := *s
+		uri.uri = func(database string) string { return asUser(t, s.uri(database), "denied") }
+		p.from(&uri, "denied")
+		p.fail(backup.Restore, backup.SourceDenied, by("first"), overwriting)
+		same(t, "denied", before)
+		unlocked(t, server, "denied")
+	})
+
 	t.Run("NoTimeout", func(t *testing.T) {
 		if s.engine != backupv1.PostgreSQL {
 			t.Skip("the other engines have another test")
@@ -392,7 +479,7 @@ func testLocks(t *testing.T, s *source, f *fixture, want string) {
 				p.Log = onLine{log, at, func() { locked(t, server, "meanwhile", began) }}
 			}
 			r := p.fail(backup.Backup, backup.TargetLocked)
-			if !strings.Contains(r.Failure.Message, "database meanwhile may hold a part of a backup: if Restore shop/first runs") {
+			if !strings.Contains(r.Failure.Message, "database meanwhile may hold a part of a backup, or nothing of what it held before: if Restore shop/first runs") {
 				t.Errorf("%s: it does not say why: %s", name, r.Failure.Message)
 			}
 			if n := list(); n != 1 {

@@ -39,6 +39,9 @@ type Program struct {
 	// sooner.
 	RetryFor time.Duration
 
+	// Sync is that of store.Options.
+	Sync func(dir string) error
+
 	// ObjectSize, Beat and LockBeat override the defaults of their packages, unless 0.
 	ObjectSize     int64
 	Beat, LockBeat time.Duration
@@ -105,7 +108,7 @@ func (p *Program) Do(ctx context.Context, task string) backup.Report {
 		return hide.report(physical.Run(ctx, t))
 	}
 
-	j := &job{Program: p, task: t, report: backup.Report{Action: t.Action, Started: started}, hide: &hide}
+	j := &job{Program: p, task: t, report: backup.Report{Action: t.Action, Started: started, Place: t.Place()}, hide: &hide}
 	log := &lines{to: p.Log, hide: j.hide}
 	j.log = log
 	err := j.do(ctx)
@@ -188,7 +191,7 @@ func (j *job) do(ctx context.Context) error {
 	if j.seal, err = j.key.Seal(j.task.Namespace + "/" + j.task.Name); err != nil {
 		return err
 	}
-	j.store, err = store.Open(ctx, j.task.Destination, folder, store.Options{Credentials: j.Store, Volume: j.Volume, Seal: j.seal, Beat: j.Beat})
+	j.store, err = store.Open(ctx, j.task.Destination, folder, store.Options{Credentials: j.Store, Volume: j.Volume, Seal: j.seal, Beat: j.Beat, Sync: j.Sync})
 	if err != nil {
 		return err
 	}

@@ -85,10 +85,10 @@ func TestSources(t *testing.T) {
 				write(t, f.Source, map[string]string{"password": "wrong-" + password})
 				f.fail(backup.Check, backup.SourceDenied)
 				f.fail(backup.Backup, backup.SourceDenied)
-				f.from(s, "nosuchdatabase")
-				f.fail(backup.Check, backup.SourceUnreachable)
-				f.fail(backup.Backup, backup.SourceUnreachable)
 			}
+			f.from(s, "nosuchdatabase")
+			f.fail(backup.Check, backup.SourceUnreachable)
+			f.fail(backup.Backup, backup.SourceUnreachable)
 			write(t, f.Source, map[string]string{"uri": fmt.Sprintf("%s://shop:%s@127.0.0.1:1/shop", u.Scheme, url.QueryEscape(password))})
 			f.fail(backup.Check, backup.SourceUnreachable)
 			write(t, f.Source, map[string]string{"uri": "shop:" + password})

@@ -116,27 +116,37 @@ func (j *job) write(h *hold, m *backup.Manifest, dumps []backup.Dump, to map[str
 	if err := h.begin(m.ID); err != nil {
 		return 0, err
 	}
-	for _, l := range h.locks {
-		if l.whole {
-			continue
-		}
-		if slices.Contains(full, l.database) {
-			j.sayf("dropping what database %s holds", l.database)
-			if err := j.server.Clear(h.ctx, l.database); err != nil {
-				return 0, err
-			}
-		}
-		l.cleared = true
-	}
 	var rows int64
 	for _, d := range dumps {
-		n, err := j.writeOne(h, m, d, h.of(to[d.Database]))
+		l := h.of(to[d.Database])
+		// Each just before it is restored: if one cannot be, those after it are as they were.
+		if err := j.clear(h, l, slices.Contains(full, l.database)); err != nil {
+			return 0, err
+		}
+		n, err := j.writeOne(h, m, d, l)
 		if err != nil {
 			return 0, err
 		}
 		rows += n
 	}
 	return rows, nil
+}
+
+// clear drops what a database holds that is restored next.
+func (j *job) clear(h *hold, l *held, full bool) error {
+	if l.whole {
+		return nil
+	}
+	if full {
+		j.sayf("dropping what database %s holds", l.database)
+		err := j.server.Clear(h.ctx, l.database)
+		l.overwritten = j.task.Overwrite && !errors.Is(err, engine.ErrUnchanged)
+		if err != nil {
+			return err
+		}
+	}
+	l.cleared = true
+	return nil
 }
 
 // writeOne restores a dump into a database that is locked, and compares and returns how many rows it
@@ -229,12 +239,14 @@ func (j *job) held(h *hold, dumps []backup.Dump, to map[string]string) ([]string
 
 // wipe drops what a failed restore left, even if the pod is being stopped: half a database must
 // not be taken for a whole one. A database that another restore has locked meanwhile is left
-// alone. If the Restore is tried again, the locks of whole databases stay for its next pod.
+// alone. If the Restore is tried again, the locks of whole databases stay for its next pod. That of
+// a database whose content was dropped for a backup that is not there stays too: a Backup would take
+// what is left for all of it.
 func (h *hold) wipe(again bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.ctx), cleanUpWithin)
 	defer cancel()
 	for _, l := range h.locks {
-		l.stays = l.whole && again
+		l.stays = l.whole && again || l.overwritten && !l.whole
 		if l.stays && !l.lock.Restored {
 			// To renew it records that. Where even that fails, the next pod restores it again.
 			_ = h.ours(ctx, l)

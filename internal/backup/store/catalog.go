@@ -110,6 +110,8 @@ func (s *Store) item(ctx context.Context, id string, objects map[string]object) 
 	if _, ok := objects[backup.VerificationObject]; ok {
 		v := &backup.Verification{}
 		switch ok, err := s.readJSON(ctx, id+"/"+backup.VerificationObject, v); {
+		case backup.ReasonOf(err) == backup.BackupMissing:
+			// It was deleted since it was listed: the backup expires.
 		case err != nil:
 			return Item{}, err
 		case ok && s.seal.CheckVerification(v, id):

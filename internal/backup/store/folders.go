@@ -53,6 +53,11 @@ const millennium = "2"
 func (s *Store) objects(ctx context.Context) (map[string]map[string]object, error) {
 	out := map[string]map[string]object{}
 	for _, folder := range s.folders.all() {
+		if s.readable != nil {
+			if err := s.readable(folder); err != nil {
+				return nil, s.fail("list", "", err)
+			}
+		}
 		listed, err := s.list(ctx, folder, millennium)
 		if err != nil {
 			return nil, err

@@ -36,6 +36,14 @@ type Store struct {
 	// tidy removes an empty folder that remains after all its objects are deleted, or is nil.
 	tidy func(folder string)
 
+	// commit returns once all that was written is on disk. It is nil for stores that acknowledge
+	// nothing before.
+	commit func() error
+
+	// readable returns an error if the folder, or that of one of its backups, cannot be read. It is
+	// nil for stores whose listings fail then.
+	readable func(folder string) error
+
 	// written returns when an object of that name was last written, by a clock that the writer
 	// cannot set, or zero if that is unknown. It is nil for stores whose listings contain that
 	// time.
@@ -61,6 +69,9 @@ type Options struct {
 
 	// Beat is how often the RunningObject of a backup is renewed, or 0 for 15 seconds.
 	Beat time.Duration
+
+	// Sync writes what the file system with a folder holds in memory to its disk. Nil is syncfs(2).
+	Sync func(dir string) error
 }
 
 // Open opens the folder of a Backup's backups in its destination, as backup.Folder names it. No
@@ -79,7 +90,7 @@ func Open(ctx context.Context, d backupv1.Destination, folder string, o Options)
 	case backupv1.Azure:
 		err = s.openAzure(d, o.Credentials)
 	case backupv1.Volume:
-		err = s.openVolume(o.Volume)
+		err = s.openVolume(o.Volume, o.Sync)
 	default:
 		err = backup.Errorf(backup.InvalidTask, "it is of the unknown type %q", d.Type)
 	}
@@ -176,6 +187,18 @@ func (s *Store) Write(ctx context.Context, name string, content []byte) error {
 		return err
 	}
 	return w.Close()
+}
+
+// Commit returns once all that was written survives the loss of the node: a volume's files are in
+// the node's memory at first.
+func (s *Store) Commit() error {
+	if s.commit == nil {
+		return nil
+	}
+	if err := s.commit(); err != nil {
+		return s.fail("write", "", fmt.Errorf("not all that was written is on its disk: %w", err))
+	}
+	return nil
 }
 
 // Read reads a small object.

@@ -51,10 +51,10 @@ func (d *Decision) UpToDate() bool {
 // Decide decides what to do about a Backup that is not being deleted. It is a function of the State
 // alone.
 func Decide(s *State) (Decision, error) {
-	v := &view{State: s}
+	v := &view{State: s.here()}
 	v.readSpec()
 	known := s.Backup.Status.AtProvider
-	v.obs = mergeReports(known, s.Runs, s.params().Method)
+	v.obs = mergeReports(known, v.Runs, s.params().Method)
 	v.contact()
 	v.beginning = v.begin()
 

@@ -407,6 +407,12 @@ func TestDecide(t *testing.T) {
 				known(one(hours(2)))),
 			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "Unknown Disabled: Verification is turned off"},
 		},
+		"VerificationOffLong": {
+			reason: "What was verified long ago is no proof of what there is today.",
+			state: state(params(func(p *backupv1.BackupParameters) { p.Verification.Enabled = new(false) }), settle(t), at2(hours(15*24)), checked(t), isReady, isProven,
+				known(one(hours(15*24-22))), known(proof(hours(3)))),
+			want: outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: "Unknown Disabled: Verification is turned off, and the last one is older than two weeks"},
+		},
 		"OneFailure": {
 			reason: "One failure is told and is not yet the end.",
 			state: state(settle(t), at2(hours(27)), checked(t), isReady, isProven, known(one(hours(2))), known(proof(hours(3))),

@@ -207,6 +207,8 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 			message += ": " + failure.Message
 		}
 		return unproven(backupv1.ReasonVerificationPending, message, v.Now)
+	case !v.verifies() && v.Now.Sub(good.Time) > unverifiedAfter:
+		return unproven(backupv1.ReasonDisabled, "Verification is turned off, and the last one is older than two weeks", v.Now)
 	case !v.suspended() && v.verify != nil && v.verify.tooOld(good.Time, v.Now):
 		message := "The last verification is older than two periods of its schedule"
 		if failure != nil {
@@ -216,6 +218,10 @@ func (v *view) verified(was xpv2.Condition, known backupv1.BackupObservation) xp
 	}
 	return proven(unsealed, v.Now)
 }
+
+// unverifiedAfter is how long a verification counts where no schedule repeats it: two periods of the
+// default schedule.
+const unverifiedAfter = 14 * 24 * time.Hour
 
 // stands reports whether a reason is that of a failed verification, and not one that is found out
 // anew each time.
@@ -246,7 +252,7 @@ func (v *view) unsealed(was xpv2.Condition, known backupv1.BackupObservation) bo
 // succeeded since.
 func (v *view) lastVerifyFailure(good *metav1.Time) *backup.Failure {
 	for _, r := range slices.Backward(v.Runs) {
-		if r.Action != backup.Verify || !r.Ended {
+		if r.Action != backup.Verify || !r.Ended || r.Silent && ended(good, r) {
 			continue
 		}
 		if r.Failed() && after(r.Finished, good) {

@@ -147,6 +147,9 @@ func lastFailure(o backupv1.BackupObservation, runs []workload.Run) *backupv1.Fa
 		if r.Succeeded() && after(r.Finished, good) {
 			good = at(r.Finished)
 		}
+		if r.Silent && (ended(good, r) || o.LastFailure != nil && ended(&o.LastFailure.Time, r)) {
+			continue
+		}
 		if r.Failed() && (out == nil || !before(r.Finished, &out.Time)) {
 			out = &backupv1.Failure{Time: *at(r.Finished), Reason: string(r.Failure.Reason), Message: r.Failure.Message}
 		}
@@ -155,6 +158,12 @@ func lastFailure(o backupv1.BackupObservation, runs []workload.Run) *backupv1.Fa
 		return nil
 	}
 	return out
+}
+
+// ended reports whether a time that is known is that of the end of a run or of a later one. A run
+// whose pod is gone was observed before then.
+func ended(known *metav1.Time, r workload.Run) bool {
+	return known != nil && !known.Time.Before(r.Created)
 }
 
 // lastGood returns when the newest good backup was done.

@@ -78,6 +78,55 @@ func TestAbsorbMoved(t *testing.T) {
 	}
 }
 
+// TestAbsorbLate: a Job that began before the destination was changed ends after the first listing of
+// the new one. What it lists is in the store of before.
+func TestAbsorbLate(t *testing.T) {
+	late := listing(run("late", backup.Backup, hours(1), hours(5)), entry(hours(1)))
+	late.Report.Backup = new(entry(hours(1)))
+	checked := listing(run("checked", backup.Check, hours(2), hours(3)))
+	s := state(settle(t), at2(hours(6)), with(checked), with(late))
+	s.Backup.Status.AtProvider = backupv1.BackupObservation{}
+	before := *s
+	before.Store.Destination.Bucket = "before"
+	for place, want := range map[string]int32{"": 1, before.place(): 0, s.place(): 1} {
+		late.Report.Place = place
+		s.Runs = []workload.Run{checked, late}
+		d, err := Decide(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := d.Observation; o.Count != want || (o.LastSuccessfulTime != nil) != (want > 0) {
+			t.Errorf("place %q: %d backups, the last of %v, want %d", place, o.Count, o.LastSuccessfulTime, want)
+		}
+	}
+}
+
+// TestAbsorbSilent: nothing changes in the status when pods disappear before their Jobs, as with their
+// nodes.
+func TestAbsorbSilent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		runs := drawRuns(t)
+		once := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		left := slices.Clone(runs)
+		for i := range left {
+			if !rapid.Bool().Draw(t, "silent pod") {
+				continue
+			}
+			r := &left[i]
+			why := backup.Reason(backupv1.ReasonResultMissing)
+			if r.Failed() {
+				why = backupv1.ReasonPodTerminated
+			}
+			r.Report, r.Silent, r.Failure = nil, true, &backup.Failure{Reason: why}
+			r.Finished = r.Finished.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "later")) * time.Millisecond)
+		}
+		after := mergeReports(once, left, backupv1.Logical)
+		if !equality.Semantic.DeepEqual(once, after) {
+			t.Errorf("-with all pods, +without some:\n%s", cmp.Diff(once, after))
+		}
+	})
+}
+
 // TestAbsorbForgets: nothing is removed from the status when Jobs are deleted, in any order.
 func TestAbsorbForgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

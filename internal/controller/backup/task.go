@@ -72,6 +72,47 @@ func (s *State) task(a backup.Action) backup.Task {
 	return t
 }
 
+// here returns the State in which Runs have no reports of another place: a Job that began before the
+// destination was changed lists the store of before, and may end after the first one that lists this
+// one.
+func (s *State) here() *State {
+	place := s.place()
+	if place == "" {
+		return s
+	}
+	out := *s
+	out.Runs = slices.Clone(s.Runs)
+	for i, r := range out.Runs {
+		if r.Report == nil || r.Report.Place == "" || r.Report.Place == place {
+			continue
+		}
+		report := *r.Report
+		report.Backup, report.Catalog = nil, nil
+		out.Runs[i].Report = &report
+	}
+	return &out
+}
+
+// place returns the place of the backups, or "" while it is not known.
+func (s *State) place() string {
+	if !s.physical() {
+		if s.Store.Destination.Type == "" {
+			return ""
+		}
+		t := s.task(backup.Check)
+		return t.Place()
+	}
+	crons := s.foreign()
+	if len(crons) == 0 {
+		return ""
+	}
+	t, err := s.derived(backup.Check).Task()
+	if err != nil {
+		return ""
+	}
+	return t.Place()
+}
+
 // query sets the query of a verification.
 func (s *State) query(t *backup.Task) {
 	if v := s.verification(); t.Action == backup.Verify {

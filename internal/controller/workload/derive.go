@@ -32,16 +32,10 @@ func (d Derived) Template() (corev1.PodTemplateSpec, error) {
 		return out, fmt.Errorf("cannot use CronJob %s: no container of its pods has %s", d.From.Name, backup.TaskVariable)
 	}
 	c := &out.Spec.Containers[i]
-	task := backup.Task{}
-	for _, e := range c.Env {
-		if e.Name != backup.TaskVariable {
-			continue
-		}
-		if err := json.Unmarshal([]byte(e.Value), &task); err != nil {
-			return out, fmt.Errorf("cannot read %s of CronJob %s: %w", backup.TaskVariable, d.From.Name, err)
-		}
+	task, err := d.task(c)
+	if err != nil {
+		return out, err
 	}
-	d.Change(&task)
 	value, err := encode(task)
 	if err != nil {
 		return out, err
@@ -53,6 +47,31 @@ func (d Derived) Template() (corev1.PodTemplateSpec, error) {
 	}
 	d.mountScratch(&out.Spec, c, out.Labels)
 	return out, addThrowAway(&out, i, task, "", d.Resources)
+}
+
+// Task returns the task of the pod.
+func (d Derived) Task() (backup.Task, error) {
+	containers := d.From.Spec.JobTemplate.Spec.Template.Spec.Containers
+	i := slices.IndexFunc(containers, hasTask)
+	if i < 0 {
+		return backup.Task{}, fmt.Errorf("cannot use CronJob %s: no container of its pods has %s", d.From.Name, backup.TaskVariable)
+	}
+	return d.task(&containers[i])
+}
+
+// task reads the task of a container, and changes it.
+func (d Derived) task(c *corev1.Container) (backup.Task, error) {
+	task := backup.Task{}
+	for _, e := range c.Env {
+		if e.Name != backup.TaskVariable {
+			continue
+		}
+		if err := json.Unmarshal([]byte(e.Value), &task); err != nil {
+			return task, fmt.Errorf("cannot read %s of CronJob %s: %w", backup.TaskVariable, d.From.Name, err)
+		}
+	}
+	d.Change(&task)
+	return task, nil
 }
 
 func hasTask(c corev1.Container) bool {

@@ -46,6 +46,10 @@ type Run struct {
 	// Failure is that of the Job, or of its last attempt while Ended is false.
 	Failure *backup.Failure
 
+	// Silent is true if the run has ended, and its pods are gone with what they reported: what became
+	// of it is not known any more, and Failure is only that.
+	Silent bool
+
 	// PodFailure is why a pod does not start, in words that follow "the pod", or "".
 	PodFailure string
 
@@ -131,12 +135,14 @@ func runOf(j *batchv1.Job, pods []*corev1.Pod, now time.Time) Run {
 		if r.Report == nil {
 			// Without a report it is not known that the action was done, so it does not count as a
 			// success.
+			r.Silent = len(pods) == 0
 			r.Failure = &backup.Failure{Reason: backupv1.ReasonResultMissing, Message: "the pod ended without a report"}
 			break
 		}
 		r.Failure = r.Report.Failure
 	default:
 		r.end(end)
+		r.Silent = len(pods) == 0 && end.Reason != batchv1.JobReasonDeadlineExceeded
 		r.Failure = failureOf(r.Action, end, pods)
 	}
 	return r

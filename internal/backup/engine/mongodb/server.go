@@ -130,8 +130,25 @@ func (s *Server) Databases(ctx context.Context) ([]string, error) {
 // Roles returns none: a dump does not need them.
 func (s *Server) Roles(context.Context) ([]string, error) { return nil, nil }
 
+// exists returns an error if there is no database of the name. A database exists as long as it has
+// a collection.
+func (s *Server) exists(ctx context.Context, database string) error {
+	names, err := s.client.ListDatabaseNames(ctx, bson.D{})
+	if err != nil {
+		return failed(ctx, "cannot list the databases", err)
+	}
+	if !slices.Contains(names, database) {
+		return backup.Errorf(backup.SourceUnreachable, "cannot use database %s: %w, or it has no collection yet, or the user may not see it", database, engine.ErrNoDatabase)
+	}
+	return nil
+}
+
 // Dump dumps a database, and counts the documents in the dump.
 func (s *Server) Dump(ctx context.Context, database string, w io.Writer) (map[string]int64, error) {
+	// mongodump makes an empty dump of a database that does not exist.
+	if err := s.exists(ctx, database); err != nil {
+		return nil, err
+	}
 	t, err := s.tool("mongodump", "--archive", "--db="+database, "--numParallelCollections=1", "--excludeCollection="+engine.LockName)
 	if err != nil {
 		return nil, err
@@ -155,6 +172,9 @@ func (s *Server) tool(name string, args ...string) (engine.Tool, error) {
 
 // Holds returns one thing that a database holds, or "".
 func (s *Server) Holds(ctx context.Context, database string) (string, error) {
+	if err := s.exists(ctx, database); err != nil {
+		return "", err
+	}
 	names, err := s.collections(ctx, database, bson.D{})
 	if err != nil || len(names) == 0 {
 		return "", err

@@ -3,7 +3,10 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/storeplane/storeplane/internal/backup/engine"
 )
@@ -47,8 +50,12 @@ func (s *Server) clear(ctx context.Context, database string) error {
 	defer func() {
 		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "SET SESSION foreign_key_checks = DEFAULT")
 	}()
-	for _, drop := range drops {
+	for i, drop := range drops {
 		if _, err := conn.ExecContext(ctx, drop); err != nil {
+			// A statement that the server refuses drops nothing.
+			if _, ok := errors.AsType[*mysql.MySQLError](err); ok && i == 0 {
+				return engine.Unchanged(err)
+			}
 			return err
 		}
 	}

@@ -121,7 +121,12 @@ func (s *Server) Clear(ctx context.Context, database string) error {
 	err := s.with(ctx, database, func(c *pgx.Conn) error {
 		// All statements are one transaction.
 		if _, err := c.PgConn().Exec(ctx, "BEGIN;"+clearing+"COMMIT").ReadAll(); err != nil {
-			return cannotClear(ctx, database, err)
+			cannot := cannotClear(ctx, database, err)
+			// An error that the server has sent ends the transaction.
+			if _, ok := errors.AsType[*pgconn.PgError](err); ok {
+				return engine.Unchanged(cannot)
+			}
+			return cannot
 		}
 		for {
 			var n int64
