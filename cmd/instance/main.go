@@ -20,6 +20,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/archive"
 	"github.com/storeplane/storeplane/internal/instance/control"
 	"github.com/storeplane/storeplane/internal/instance/manager"
+	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 	"github.com/storeplane/storeplane/internal/instance/mysql/command"
 	"github.com/storeplane/storeplane/internal/instance/rewind"
@@ -110,7 +111,13 @@ type start struct {
 }
 
 // Run prepares the data, and then replaces this program with Patroni.
-func (s *start) Run(*slog.Logger) error {
+func (s *start) Run(log *slog.Logger) error {
+	switch aside, err := pgdata.SetAsideNeverStarted(s.DataDir()); {
+	case err != nil:
+		log.Error("Cannot see whether the data is what initdb has left, or cannot set that aside: Patroni initializes no other one then", "folder", s.DataDir(), "error", err.Error())
+	case aside != "":
+		log.Info("Set aside what initdb has left: a server never ran with it", "folder", aside)
+	}
 	err := until(func(ctx context.Context) error {
 		return archive.Prepare(ctx, s.Config, s.Address, control.TLS{Dir: s.ControlDir}, os.Stderr)
 	})

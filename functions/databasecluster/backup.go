@@ -37,6 +37,8 @@ const (
 	repository      = label.ComponentRepository
 	repositoryHost  = "repository-service"
 	repositoryGuard = "repository-networkpolicy"
+	namedClaim      = label.ComponentNamedClaim
+	namedClaimGuard = "named-claim-networkpolicy"
 	backupGuard     = "backup-networkpolicy"
 )
 
@@ -151,6 +153,9 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 		return compose.Invalidf("%s: %v", where, err)
 	}
 	if err := d.planRepository(b, spec.StorageSize, storage); err != nil {
+		return err
+	}
+	if err := d.checkReplaced(c, b); err != nil {
 		return err
 	}
 	platforms := spec.Destination == nil && d.settings.Backup != nil && !b.isVolume()
@@ -366,9 +371,7 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 		return
 	}
 	if b.isVolume() {
-		add(compose.Component{Name: repository, Part: backups, Object: d.repositoryServer(), HoldsData: b.own, Health: alwaysHealthy})
-		add(compose.Component{Name: repositoryHost, Part: backups, Object: d.repositoryService(repository)})
-		add(compose.Component{Name: repositoryGuard, Part: backups, Object: d.repositoryPolicy(repository)})
+		d.addRepository(add)
 	}
 	if d.sleepsEmpty() {
 		// The cluster has never run, so there is nothing to back up.

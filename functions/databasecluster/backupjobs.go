@@ -143,7 +143,7 @@ func (d *cluster) backupPod(full bool, every int) corev1.PodSpec {
 		}
 		pod.Affinity.PodAffinity = &corev1.PodAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: d.Selector(repository)},
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: d.Selector(d.servedBy())},
 			}},
 		}
 	}

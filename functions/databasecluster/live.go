@@ -28,9 +28,9 @@ type live struct {
 	exists bool
 	set    statefulSet
 
-	// repository is the StatefulSet that serves the backups' own volume, and source the one that
-	// serves the volume to restore from.
-	repository, source statefulSet
+	// repository is the StatefulSet that serves the backups' volume, namedClaim the one that does so
+	// beside it, and source the one that serves the volume to restore from.
+	repository, namedClaim, source statefulSet
 
 	// created is when the claim was created, and timeline the last one in its status, or 0 before a
 	// server has been primary.
@@ -63,6 +63,8 @@ type live struct {
 }
 
 type statefulSet struct {
+	exists bool
+
 	Metadata struct {
 		Generation int64             `json:"generation"`
 		Labels     map[string]string `json:"labels"`
@@ -146,11 +148,10 @@ func observe(c *compose.Claim, s build.Scope, t *engine.Traits) (*live, error) {
 	if l.exists, err = c.ReadObserved(t.Name, &l.set); err != nil {
 		return nil, err
 	}
-	if _, err = c.ReadObserved(repository, &l.repository); err != nil {
-		return nil, err
-	}
-	if _, err = c.ReadObserved(sourceServer, &l.source); err != nil {
-		return nil, err
+	for component, set := range map[string]*statefulSet{repository: &l.repository, namedClaim: &l.namedClaim, sourceServer: &l.source} {
+		if set.exists, err = c.ReadObserved(component, set); err != nil {
+			return nil, err
+		}
 	}
 	if l.watcher.exists, err = c.ReadObserved(backups, &l.watcher); err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func (d *inputs) apis() []int32 {
 func (d *cluster) serverEgress() []networkingv1.NetworkPolicyEgressRule {
 	out := []networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToAPIServer(), build.ToPods(d.Selector(d.server))}
 	if d.archives() {
-		out = append(out, d.storeEgress(d.backup.destination, repository, d.backup.authenticates)...)
+		out = append(out, d.storeEgress(d.backup.destination, d.servedBy(), d.backup.authenticates)...)
 	}
 	if o := d.origin; o != nil {
 		out = append(out, d.storeEgress(o.restore.Destination, source, o.authenticates)...)

@@ -66,6 +66,6 @@ func (d *cluster) exporters() metav1.LabelSelector {
 	}
 	delete(labels, label.Component)
 	return metav1.LabelSelector{MatchLabels: labels, MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: label.Component, Operator: metav1.LabelSelectorOpIn, Values: []string{d.server, repository},
+		Key: label.Component, Operator: metav1.LabelSelectorOpIn, Values: []string{d.server, d.servedBy()},
 	}}}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/pgbackrest"
 )
@@ -24,14 +25,66 @@ const repositoryTemplate = "data"
 
 // repositoryClaim returns the name of the volume claim that is created for backups,
 // as a StatefulSet names it.
-func (d *inputs) repositoryClaim() string {
-	return repositoryTemplate + "-" + d.Name(repository) + "-0"
+func (d *inputs) repositoryClaim() string { return repositoryClaim(d.Scope) }
+
+func repositoryClaim(of build.Scope) string {
+	return repositoryTemplate + "-" + of.Name(repository) + "-0"
+}
+
+// servedBy returns the component of the StatefulSet that serves the volume with the backups. The
+// volume claim template of one that exists cannot be changed, and the volume that was created for
+// backups keeps its server when they are made elsewhere. So a volume claim that the destination names
+// has a server of its own beside that.
+func (d *cluster) servedBy() string {
+	l := d.live
+	if !d.backup.own && (l.namedClaim.exists || len(l.repository.Spec.VolumeClaimTemplates) > 0) {
+		return namedClaim
+	}
+	return repository
+}
+
+// isReplaced reports whether the server of a named volume claim has the name that the server of the
+// volume that is created for backups needs. It has no template, which cannot be added, and holds no
+// data itself.
+func (d *inputs) isReplaced(b *backing) bool {
+	return b.own && d.live.repository.exists && len(d.live.repository.Spec.VolumeClaimTemplates) == 0
+}
+
+// checkReplaced refuses a server that isReplaced and does not belong to the claim: Crossplane deletes
+// only what the claim has composed.
+func (d *inputs) checkReplaced(c *compose.Claim, b *backing) error {
+	if !d.isReplaced(b) || c.IsComposed(repository) {
+		return nil
+	}
+	return compose.Invalidf("backup.destination: StatefulSet %s of an earlier claim serves another volume, and cannot be changed: delete it, or name its volume claim as backup.destination.bucket", d.Name(repository))
+}
+
+// addRepository declares the server of the volume with the backups, and what it is reached by: one
+// Service, whichever StatefulSet it is, so that neither the servers' certificate nor the host in their
+// configuration changes. A server that isReplaced is left out of this pass, so that it is deleted. The
+// next pass, 10 seconds later at most, applies the other one.
+func (d *cluster) addRepository(add func(compose.Component)) {
+	b, component := &d.backup, d.servedBy()
+	if !d.isReplaced(b) {
+		add(compose.Component{Name: component, Part: backups, Object: d.repositoryServer(component), HoldsData: b.own, Health: alwaysHealthy})
+	}
+	add(compose.Component{Name: repositoryHost, Part: backups, Object: d.repositoryService(repository, component)})
+	// The volume that was created keeps its server, which stays guarded.
+	add(compose.Component{Name: repositoryGuard, Part: backups, Object: d.repositoryPolicy(repository)})
+	if component == namedClaim {
+		add(compose.Component{Name: namedClaimGuard, Part: backups, Object: d.repositoryPolicy(namedClaim)})
+	}
 }
 
 // repositoryServer returns the StatefulSet that serves the volume with the backups to the servers:
 // a volume is mounted on one node, and WAL comes from all.
-func (d *cluster) repositoryServer() *k8sappsv1.StatefulSet {
-	s := d.volumeServer(repository, &d.live.repository, d.backup.destination.Bucket, d.Name(d.server))
+func (d *cluster) repositoryServer(component string) *k8sappsv1.StatefulSet {
+	now := &d.live.repository
+	if component == namedClaim {
+		now = &d.live.namedClaim
+	}
+	s := d.volumeServer(component, now, d.backup.destination.Bucket, d.Name(d.server))
+	s.Spec.ServiceName = d.Name(repository)
 	d.exportVolume(&s.Spec.Template.Spec.Containers[0])
 	if !d.backup.own {
 		return s
@@ -130,13 +183,14 @@ func (d *cluster) repositoryVolume(config string, files ...corev1.KeyToPath) cor
 	}}}
 }
 
-func (d *cluster) repositoryService(component string) *corev1.Service {
+// repositoryService returns the Service by which the servers reach the pods of the component served.
+func (d *cluster) repositoryService(component, served string) *corev1.Service {
 	return &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: d.Meta(component, d.server),
 		Spec: corev1.ServiceSpec{
 			ClusterIP: corev1.ClusterIPNone,
-			Selector:  d.Selector(component),
+			Selector:  d.Selector(served),
 			Ports:     []corev1.ServicePort{{Name: repository, Port: pgbackrest.Port, TargetPort: intstr.FromString(repository)}},
 		},
 	}
@@ -146,7 +200,7 @@ func (d *cluster) repositoryService(component string) *corev1.Service {
 // server opens no connections, so all egress is denied.
 func (d *cluster) repositoryPolicy(component string) *networkingv1.NetworkPolicy {
 	ways := []build.Admit{{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(d.server))}, Ports: []int32{pgbackrest.Port}}}
-	if component == repository && d.monitored() {
+	if component != source && d.monitored() {
 		ways = append(ways, build.Scrapers(d.settings.Monitoring.Namespace, instance.ManagerPort)...)
 	}
 	return build.Egress(build.NetworkPolicy(d.Scope, component, d.server, ways...))

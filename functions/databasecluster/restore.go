@@ -313,7 +313,7 @@ func (d *cluster) addSource(add func(compose.Component)) {
 	}
 	add(compose.Component{Name: sourceConfig, Part: source, Object: build.ConfigMap(d.Meta(source, d.server), map[string]string{fileRepository: o.config})})
 	add(compose.Component{Name: sourceServer, Part: source, Object: d.sourceServer()})
-	add(compose.Component{Name: sourceHost, Part: source, Object: d.repositoryService(source)})
+	add(compose.Component{Name: sourceHost, Part: source, Object: d.repositoryService(source, source)})
 	add(compose.Component{Name: sourceGuard, Part: source, Object: d.repositoryPolicy(source)})
 }
 
@@ -322,17 +322,26 @@ func (d *cluster) addSource(add func(compose.Component)) {
 func (d *cluster) sourceServer() *k8sappsv1.StatefulSet {
 	s := d.volumeServer(source, &d.live.source, d.origin.restore.Destination.Bucket, d.Name(source))
 	if d.origin.cluster != "" {
-		of := build.Scope{Claim: d.origin.cluster}
 		s.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
-			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
-				Weight: 100,
-				PodAffinityTerm: corev1.PodAffinityTerm{
-					TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: of.Selector(repository)},
-				},
-			}},
+			PreferredDuringSchedulingIgnoredDuringExecution: besideServer(build.Scope{Claim: d.origin.cluster}, d.origin.restore.Destination.Bucket),
 		}}
 	}
 	return s
+}
+
+// besideServer prefers the node of the pod that serves a volume claim for a DatabaseCluster. One that
+// was not created for it is served as namedClaim, or where none was created as repository.
+func besideServer(of build.Scope, claim string) []corev1.WeightedPodAffinityTerm {
+	prefer := func(weight int32, component string) corev1.WeightedPodAffinityTerm {
+		return corev1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: corev1.PodAffinityTerm{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: of.Selector(component)},
+		}}
+	}
+	const first, second = 100, 50
+	if claim == repositoryClaim(of) {
+		return []corev1.WeightedPodAffinityTerm{prefer(first, repository)}
+	}
+	return []corev1.WeightedPodAffinityTerm{prefer(first, namedClaim), prefer(second, repository)}
 }
 
 // restoring returns a message about the progress of the restore, and whether it has failed.

@@ -130,8 +130,10 @@ const LagBytes = 16 << 20
 // Archive is the state of archiving. Every change of it runs the function, so Recoverable
 // advances in steps of ArchiveStep.
 type Archive struct {
-	// Recoverable is the newest time that can be restored to.
-	Recoverable *time.Time `json:"recoverable,omitempty"`
+	// Recoverable is the newest time that can be restored to, and RecoverableSegment the segment
+	// of WAL with the commit of that time. Reports of older versions have no segment.
+	Recoverable        *time.Time `json:"recoverable,omitempty"`
+	RecoverableSegment string     `json:"recoverableSegment,omitempty"`
 
 	// Failing is why WAL cannot be archived. It is empty while archiving works.
 	Failing string `json:"failing,omitempty"`

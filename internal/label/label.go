@@ -26,5 +26,6 @@ const (
 	ComponentMigration  = "migration"
 	ComponentCache      = "cache"
 	ComponentRepository = "repository"
+	ComponentNamedClaim = "named-claim"
 	ComponentBackup     = "backup"
 )

@@ -35,6 +35,10 @@ const (
 // scratch is pgBackRest's own folder in a pod, on the disk of the node.
 const scratch = "/tmp/pgbackrest"
 
+// SpoolDir is the folder of the notes of what was pushed. Archiving has a folder below it for each
+// destination.
+const SpoolDir = scratch + "/spool"
+
 // A Repository is where the backups of one cluster are stored.
 type Repository struct {
 	Destination backupv1.Destination
@@ -141,7 +145,7 @@ func (r Repository) VolumeConfig() (string, error) {
 func common(p func(string, ...any)) {
 	p("io-timeout=20")
 	p("lock-path=" + scratch)
-	p("spool-path=" + scratch + "/spool")
+	p("spool-path=" + SpoolDir)
 	p("log-level-file=off")
 	p("log-level-console=off")
 	p("log-level-stderr=warn")

@@ -26,10 +26,10 @@ func (f *forecast) statefulSet(p pair) []Effect {
 	switch p.part() {
 	case serverPart:
 		return f.servers(p)
-	case label.ComponentRepository:
+	case label.ComponentRepository, label.ComponentNamedClaim:
 		return f.repository(p)
 	}
-	return nil // There is no other.
+	return nil // The server of the volume that a database is restored from.
 }
 
 // repository returns the effects on the server of the backup volume. PostgreSQL retains WAL while

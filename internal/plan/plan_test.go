@@ -50,6 +50,7 @@ func TestPlan(t *testing.T) {
 		"database-grows-and-memory":    {example: "databasecluster/minimal.yaml", edits: []edit{set(int64(3), "size"), set("1Gi", "resources", "requests", "memory")}},
 		"database-to-one-server":       {example: "databasecluster/minimal.yaml", before: []edit{set(int64(2), "size")}, edits: []edit{set(int64(1), "size")}},
 		"database-to-development":      {example: "databasecluster/production.yaml", edits: []edit{set("development", "environment")}},
+		"database-backup-volume":       {example: "databasecluster/production.yaml", before: []edit{set(map[string]any{"type": "volume", "bucket": "mine"}, "backup", "destination")}, edits: []edit{set("other", "backup", "destination", "bucket")}},
 		"database-wakes-otherwise":     {example: "databasecluster/production.yaml", before: []edit{set(true, "hibernated")}, edits: []edit{set(false, "hibernated"), set("300", "parameters", "max_connections")}},
 		"database-sleeps-and-grows":    {example: "databasecluster/production.yaml", before: []edit{set(true, "hibernated")}, edits: []edit{set("200Gi", "storageSize")}},
 		"database-refuses-plain":       {example: "databasecluster/minimal.yaml", before: []edit{set(map[string]any{"required": false}, "tls")}, edits: []edit{set(map[string]any{"required": true}, "tls")}},

@@ -106,6 +106,7 @@ const pods = `
 - {targets: ["10.0.0.6:5432"], labels: {namespace: shop, pod_name: orders-postgresql-0, pod_container_port_name: postgresql, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
 - {targets: ["10.0.0.8:8009"], labels: {namespace: shop, pod_name: orders-repository-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: repository, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
 - {targets: ["10.0.0.8:8432"], labels: {namespace: shop, pod_name: orders-repository-0, pod_container_port_name: repository, pod_label_app_kubernetes_io_component: repository, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
+- {targets: ["10.0.0.9:8009"], labels: {namespace: shop, pod_name: orders-named-claim-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: named-claim, pod_label_app_kubernetes_io_managed_by: storeplane, pod_label_app_kubernetes_io_instance: orders}}
 - {targets: ["10.0.0.7:9187"], labels: {namespace: shop, pod_name: other-0, pod_container_port_name: metrics, pod_label_app_kubernetes_io_component: postgresql, pod_label_app_kubernetes_io_instance: other}}
 `
 
@@ -159,6 +160,8 @@ func TestScrape(t *testing.T) {
 			"instance": "10.0.0.6:9187", "namespace": "shop", "pod": "orders-postgresql-0", "endpoint": "metrics", "databasecluster": "orders",
 		}, {
 			"instance": "10.0.0.8:8009", "namespace": "shop", "pod": "orders-repository-0", "endpoint": "metrics", "databasecluster": "orders",
+		}, {
+			"instance": "10.0.0.9:8009", "namespace": "shop", "pod": "orders-named-claim-0", "endpoint": "metrics", "databasecluster": "orders",
 		}},
 	} {
 		t.Run(job, func(t *testing.T) {

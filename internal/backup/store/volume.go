@@ -84,5 +84,5 @@ func syncfs(dir string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	return unix.Syncfs(int(f.Fd())) //nolint:gosec // It is small.
+	return unix.Syncfs(int(f.Fd()))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // Decision is what to do, and what to report.
@@ -158,6 +159,23 @@ func (v *view) contact() {
 	}
 }
 
+// lower sets the last time that can be restored while the archive has a gap to which there is no end
+// yet. What was known before may lie in the gap, as after the return to a store of before: what counts
+// is the archive of the servers, or the end of the newest backup.
+func (v *view) lower() {
+	open := slices.ContainsFunc(v.Gaps, func(g instance.Gap) bool { return g.To == nil })
+	if !open || v.obs.LastRecoverableTime == nil {
+		return
+	}
+	last := lastGood(v.obs)
+	if !v.Archived.IsZero() && after(v.Archived, last) {
+		last = at(v.Archived)
+	}
+	if last == nil || last.Before(v.obs.LastRecoverableTime) {
+		v.obs.LastRecoverableTime = last
+	}
+}
+
 // finish sets the fields of the observation that depend on the present state and time.
 func (v *view) finish() {
 	v.obs.Schedule, v.obs.NextScheduleTime, v.obs.Job = "", nil, ""
@@ -179,6 +197,7 @@ func (v *view) finish() {
 	if !v.Archived.IsZero() && v.obs.LastSuccessfulTime != nil && after(v.Archived, v.obs.LastRecoverableTime) {
 		v.obs.LastRecoverableTime = at(v.Archived)
 	}
+	v.lower()
 	if v.Lost {
 		v.obs.FirstRecoverableTime, v.obs.LastRecoverableTime = nil, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,37 @@ func TestPhysicalGaps(t *testing.T) {
 	want := []backupv1.RecoveryGap{{From: at(from), To: at(to)}, {From: at(to)}}
 	if diff := cmp.Diff(want, decide(t, s).Observation.Gaps); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestPhysicalOpenGap: while a gap has no end, the last time that can be restored is not one that was
+// known before, and may lie in the gap.
+func TestPhysicalOpenGap(t *testing.T) {
+	from, to := hours(2.5), hours(2.8)
+	cases := map[string]struct {
+		reason   string
+		gaps     []instance.Gap
+		archived time.Time
+		want     time.Time
+	}{
+		"None":     {reason: "It stays as it was known.", archived: hours(2.6), want: hours(2.9)},
+		"Closed":   {reason: "What follows the gap can be restored.", gaps: []instance.Gap{{From: &from, To: &to}}, archived: hours(2.9), want: hours(2.9)},
+		"Archived": {reason: "The servers know up to when the archive is whole.", gaps: []instance.Gap{{From: &from}}, archived: hours(2.5), want: hours(2.5)},
+		"Older":    {reason: "Where they do not, the newest backup can be restored.", gaps: []instance.Gap{{}}, want: hours(2.1)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := entry(hours(2))
+			e.Seconds = hours(2.1).Sub(hours(2)).Seconds()
+			s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), e)), func(s *State) {
+				s.Gaps, s.Archived = tc.gaps, tc.archived
+				s.Backup.Status.AtProvider.LastRecoverableTime = at(hours(2.9))
+			})
+			s.Runs[0].Report.Catalog.Latest = new(hours(2.9))
+			if diff := cmp.Diff(at(tc.want), decide(t, s).Observation.LastRecoverableTime); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

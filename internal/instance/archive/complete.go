@@ -50,6 +50,10 @@ func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Co
 		return nil, err
 	}
 	from, backedUp := begin(sets, oldest(lineage, here, end.Number))
+	spool, err := c.spool()
+	if err != nil {
+		return nil, err
+	}
 	archive, err := at.tool.Archive(ctx, at.stanza)
 	if err != nil {
 		return nil, err
@@ -60,6 +64,9 @@ func Complete(ctx context.Context, c Config, current string, log io.Writer) (*Co
 	}
 	for _, r := range lineage.Missing(from, end.Number, func(s wal.Segment) bool { return there[s] || !here[s] }) {
 		for n := r.First.Number; n <= r.Last.Number; n++ {
+			if err := forgetPushed(spool, at.stanza, lineage.At(n)); err != nil {
+				return nil, err
+			}
 			if err := c.again(lineage.At(n)); err != nil {
 				return nil, err
 			}

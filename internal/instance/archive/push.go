@@ -38,7 +38,21 @@ func Push(ctx context.Context, c Config, segment string, log io.Writer) error {
 	return err
 }
 
+// push pushes a segment to the present destination. It returns ErrMoved if that has changed
+// meanwhile.
 func push(ctx context.Context, c Config, segment string, log io.Writer, options ...string) error {
+	spool, err := c.spool()
+	if err != nil {
+		return err
+	}
+	if err := pushNoting(ctx, c, spool, segment, log, options...); err != nil {
+		return err
+	}
+	return c.unmoved(spool)
+}
+
+// pushNoting pushes a segment. pgBackRest notes in a spool what it has pushed.
+func pushNoting(ctx context.Context, c Config, spool, segment string, log io.Writer, options ...string) error {
 	stanza, err := c.Stanza()
 	if err != nil {
 		return err
@@ -47,6 +61,7 @@ func push(ctx context.Context, c Config, segment string, log io.Writer, options 
 	if err != nil {
 		return err
 	}
+	tool.Env = append(tool.Env, spoolVariable+"="+spool)
 	// PostgreSQL passes a path that is relative to the data directory.
 	if !filepath.IsAbs(segment) {
 		segment = filepath.Join(c.DataDir(), segment)
@@ -101,7 +116,7 @@ func (c Config) noteFailure(err error) {
 		_ = os.Remove(c.failureFile())
 		return
 	}
-	_ = os.WriteFile(c.failureFile(), []byte(err.Error()), 0o600)
+	_ = os.WriteFile(c.failureFile(), []byte(err.Error()), 0o600) //nolint:gosec // the folder is the pod's
 }
 
 // noteSlow notes that a segment takes long, unless a failure is noted, which is more specific.

@@ -32,8 +32,9 @@ func (c Config) vacant() error {
 
 // deliver gives the restored data a place in the repository and makes it the data directory.
 func (c Config) deliver() error {
-	// postmaster.opts names files of the recovery. PostgreSQL writes it again at each start.
-	if err := os.Remove(filepath.Join(c.stage(), "postmaster.opts")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// postmaster.opts names files of the recovery, and shows that a server has run with the data.
+	// PostgreSQL writes it again at each start.
+	if err := os.WriteFile(filepath.Join(c.stage(), "postmaster.opts"), nil, 0o600); err != nil {
 		return fmt.Errorf("cannot remove the options of the recovery: %w", err)
 	}
 	if err := takePlace(c.stage()); err != nil {

@@ -223,13 +223,11 @@ func (a *archiving) beat(ctx context.Context, now time.Time) {
 
 // judge returns the state of archiving, given the server's statistics of its archiver.
 func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
-	state := &instance.Archive{Gaps: a.gaps, BackedUp: a.backedUp}
-	if last := a.report().archive; last.Recoverable != nil && !state.Lost() {
-		state.Recoverable = last.Recoverable
-	}
+	state, last := &instance.Archive{Gaps: a.gaps, BackedUp: a.backedUp}, a.report().archive
+	keepRecoverable(state, &last)
 	rest := a.beats[:0]
 	for _, b := range a.beats {
-		if !a.compared || !archived(b.segment, s) {
+		if !a.compared || a.outdated || !archived(b.segment, s) {
 			rest = append(rest, b)
 			continue
 		}
@@ -238,7 +236,7 @@ func (a *archiving) judge(s postgres.Archiver) *instance.Archive {
 			continue
 		}
 		if at := b.at.UTC().Truncate(time.Second); state.Recoverable == nil || at.Sub(*state.Recoverable) >= instance.ArchiveStep {
-			state.Recoverable = &at
+			state.Recoverable, state.RecoverableSegment = &at, b.segment
 		}
 	}
 	a.beats = rest

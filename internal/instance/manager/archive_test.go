@@ -49,7 +49,7 @@ func TestJudgeArchive(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	ptr := func(at time.Time) *time.Time { return &at }
-	const segment = "000000010000000000000003"
+	const earlier, segment = "000000010000000000000001", "000000010000000000000003"
 	cases := map[string]struct {
 		reason  string
 		stats   postgres.Archiver
@@ -64,7 +64,7 @@ func TestJudgeArchive(t *testing.T) {
 			reason: "What was committed in a segment can be restored once that is in the archive.",
 			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
 			beats:  []beat{{segment: segment, at: ago(time.Minute)}, {segment: "000000010000000000000004", at: now}},
-			want:   &instance.Archive{Recoverable: ptr(ago(time.Minute))},
+			want:   &instance.Archive{Recoverable: ptr(ago(time.Minute)), RecoverableSegment: segment},
 			whole:  whole{compared: true},
 		},
 		"NotCompared": {
@@ -78,9 +78,23 @@ func TestJudgeArchive(t *testing.T) {
 			reason: "Nothing beyond a gap can be restored.",
 			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
 			beats:  []beat{{segment: segment, at: ago(time.Minute)}},
+			before: &instance.Archive{Recoverable: ptr(ago(time.Hour)), RecoverableSegment: earlier},
+			whole:  whole{compared: true, backedUp: true, gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
+			want:   &instance.Archive{Recoverable: ptr(ago(time.Hour)), RecoverableSegment: earlier, BackedUp: true, Gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
+		},
+		"OlderGap": {
+			reason: "What could be restored before a gap was found cannot if it is beyond the gap.",
+			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
+			before: &instance.Archive{Recoverable: ptr(ago(time.Hour)), RecoverableSegment: segment},
+			whole:  whole{compared: true, backedUp: true, gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
+			want:   &instance.Archive{BackedUp: true, Gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
+		},
+		"GapOfUnknown": {
+			reason: "A report of an older version does not show that it is before the gap.",
+			stats:  postgres.Archiver{Last: segment, LastAt: ago(time.Second)},
 			before: &instance.Archive{Recoverable: ptr(ago(time.Hour))},
 			whole:  whole{compared: true, backedUp: true, gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
-			want:   &instance.Archive{Recoverable: ptr(ago(time.Hour)), BackedUp: true, Gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
+			want:   &instance.Archive{BackedUp: true, Gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002"}}},
 		},
 		"Ended": {
 			reason: "Beyond the backup that ends a gap it can.",
@@ -88,7 +102,7 @@ func TestJudgeArchive(t *testing.T) {
 			beats:  []beat{{segment: segment, at: ago(time.Minute)}},
 			before: &instance.Archive{Recoverable: ptr(ago(time.Hour))},
 			whole:  whole{compared: true, gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002", To: ptr(ago(2 * time.Minute))}}},
-			want:   &instance.Archive{Recoverable: ptr(ago(time.Minute)), Gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002", To: ptr(ago(2 * time.Minute))}}},
+			want:   &instance.Archive{Recoverable: ptr(ago(time.Minute)), RecoverableSegment: segment, Gaps: []instance.Gap{{First: "000000010000000000000002", Last: "000000010000000000000002", To: ptr(ago(2 * time.Minute))}}},
 		},
 		"Step": {
 			reason: "Not every beat is told, since each runs the function.",
@@ -200,26 +214,32 @@ func TestSetUp(t *testing.T) {
 }
 
 // TestReportRecoverable: a new primary keeps the time reported before until it has found its own,
-// and one that has lost its repository reports none.
+// and reports none if it has lost its repository, or if it has found a gap before that time.
 func TestReportRecoverable(t *testing.T) {
-	earlier := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
-	now := earlier.Add(time.Hour)
+	at := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	now := at.Add(time.Hour)
 	gap := instance.Gap{First: "000000010000000000000002", Last: "000000010000000000000003"}
+	ended := gap
+	ended.To = &at
+	earlier := instance.Archive{Recoverable: &at, RecoverableSegment: "000000010000000000000001", BackedUp: true}
+	later := instance.Archive{Recoverable: &at, RecoverableSegment: "000000010000000000000005", BackedUp: true}
 	cases := map[string]struct {
-		reason string
-		state  instance.Archive
-		want   *time.Time
+		reason        string
+		before, state instance.Archive
+		want          *time.Time
 	}{
-		"Known":   {reason: "What it has found counts.", state: instance.Archive{Recoverable: &now, BackedUp: true}, want: &now},
-		"Unknown": {reason: "Until then what the primary before reported holds.", state: instance.Archive{BackedUp: true}, want: &earlier},
-		"Gap":     {reason: "Up to a gap there is a backup to restore.", state: instance.Archive{BackedUp: true, Gaps: []instance.Gap{gap}}, want: &earlier},
-		"Lost":    {reason: "Without a backup nothing is recoverable.", state: instance.Archive{Gaps: []instance.Gap{gap}}},
+		"Known":   {reason: "What it has found counts.", before: earlier, state: instance.Archive{Recoverable: &now, BackedUp: true}, want: &now},
+		"Unknown": {reason: "Until then what the primary before reported holds.", before: earlier, state: instance.Archive{BackedUp: true}, want: &at},
+		"Gap":     {reason: "Up to a gap there is a backup to restore.", before: earlier, state: instance.Archive{BackedUp: true, Gaps: []instance.Gap{gap}}, want: &at},
+		"Beyond":  {reason: "No restore gets beyond a gap.", before: later, state: instance.Archive{BackedUp: true, Gaps: []instance.Gap{gap}}},
+		"Ended":   {reason: "One does from the backup that ends it.", before: later, state: instance.Archive{BackedUp: true, Gaps: []instance.Gap{ended}}, want: &at},
+		"Lost":    {reason: "Without a backup nothing is recoverable.", before: earlier, state: instance.Archive{Gaps: []instance.Gap{gap}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &primary{archiving: &archiving{state: &tc.state, system: "1"}}
 			var next instance.Cluster
-			p.archived(&next, instance.Cluster{Archive: &instance.Archive{Recoverable: &earlier, BackedUp: true}})
+			p.archived(&next, instance.Cluster{Archive: &tc.before})
 			if diff := cmp.Diff(tc.want, next.Archive.Recoverable); diff != "" {
 				t.Errorf("%s\narchived(...): -want, +got:\n%s", tc.reason, diff)
 			}

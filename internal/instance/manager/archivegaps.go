@@ -31,16 +31,20 @@ type whole struct {
 	compared bool
 	attempt  time.Time
 
+	// outdated is true if the archive was compared after the statistics were read: segments that
+	// were queued then do not wait according to these.
+	outdated bool
+
 	// unlike is why the archive cannot be compared, and since is when that was first attempted.
 	// Until it is compared all WAL is kept.
 	unlike string
 	since  time.Time
 
 	// known is true once gaps contains those that the primary before reported, and recoverable
-	// what could be restored then.
+	// the newest commit that could be restored then, or nil.
 	known       bool
 	gaps        []instance.Gap
-	recoverable *time.Time
+	recoverable *beat
 	listed      time.Time
 
 	// backedUp is true if the repository contained a backup when it was last read.
@@ -50,13 +54,14 @@ type whole struct {
 // keepWhole closes what gaps it can in the archive, records the others, and releases WAL that
 // is archived.
 func (a *archiving) keepWhole(ctx context.Context, now time.Time, s postgres.Archiver) {
+	a.outdated = false
 	if !a.created {
 		return
 	}
 	a.list(ctx, now, s)
 	if !a.compared || a.open() && now.Sub(a.attempt) >= openPeriod {
+		// Nothing is released by statistics that may be outdated now.
 		a.compare(ctx, now, s)
-		// Segments that are being archived again are not in these statistics.
 		return
 	}
 	if at, ok := keep(s); ok {
@@ -74,7 +79,7 @@ func (a *archiving) remember() bool {
 	if a.known = known; known && before.Archive != nil {
 		a.gaps, a.backedUp = before.Archive.Gaps, before.Archive.BackedUp
 		if !before.Archive.Lost() {
-			a.recoverable = before.Archive.Recoverable
+			a.recoverable = recoverable(before.Archive)
 		}
 	}
 	return a.known
@@ -88,6 +93,8 @@ func (a *archiving) compare(ctx context.Context, now time.Time, s postgres.Archi
 	if a.since.IsZero() {
 		a.since = now
 	}
+	// One that fails may have queued segments before.
+	a.outdated = true
 	c, err := a.complete(ctx, s.Current)
 	if !a.Note("compare the archive with WAL", err) {
 		a.unlike = err.Error()
@@ -99,8 +106,8 @@ func (a *archiving) compare(ctx context.Context, now time.Time, s postgres.Archi
 		a.compared, a.backedUp, a.recoverable = true, false, nil
 		return
 	}
-	from := a.recoverable
-	if last := a.report().archive.Recoverable; last != nil {
+	from, state := a.recoverable, a.report().archive
+	if last := recoverable(&state); last != nil {
 		from = last
 	}
 	// A gap that is older than the newest backup has ended with it.
@@ -125,10 +132,11 @@ func (a *archiving) list(ctx context.Context, now time.Time, s postgres.Archiver
 	}
 }
 
-// withLost returns the gaps, given the WAL that was found to be lost. A gap that is open, was
-// compared and was not found again has been filled by a standby. WAL from before the newest
-// backup may not be compared any more: that backup ends the gap.
-func withLost(gaps []instance.Gap, c *archive.Comparison, from *time.Time) []instance.Gap {
+// withLost returns the gaps, given the WAL that was found to be lost, and the newest commit that
+// could be restored until then, or nil. A gap that is open, was compared and was not found again
+// has been filled by a standby. WAL from before the newest backup may not be compared any more:
+// that backup ends the gap.
+func withLost(gaps []instance.Gap, c *archive.Comparison, from *beat) []instance.Gap {
 	out := slices.DeleteFunc(slices.Clone(gaps), func(g instance.Gap) bool {
 		first, ok := wal.Parse(g.First)
 		compared := !ok || c.Compared.First.Number <= first.Number
@@ -136,10 +144,39 @@ func withLost(gaps []instance.Gap, c *archive.Comparison, from *time.Time) []ins
 	})
 	for _, r := range c.Lost {
 		if !slices.ContainsFunc(out, func(g instance.Gap) bool { return within(r, g) }) {
-			out = append(out, instance.Gap{First: r.First.String(), Last: r.Last.String(), From: from})
+			out = append(out, instance.Gap{First: r.First.String(), Last: r.Last.String()})
+			if from != nil && from.precedes(out) {
+				out[len(out)-1].From = &from.at
+			}
 		}
 	}
 	return out
+}
+
+// precedes reports whether a commit is known to come before all gaps that are open, so that a
+// restore gets to it. A store may lose WAL that is older than what could be restored until then.
+func (b *beat) precedes(gaps []instance.Gap) bool {
+	this, known := wal.Parse(b.segment)
+	return !slices.ContainsFunc(gaps, func(g instance.Gap) bool {
+		first, _ := wal.Parse(g.First)
+		return g.To == nil && (!known || first.Number <= this.Number)
+	})
+}
+
+// recoverable returns the newest commit that a state has as recoverable, or nil.
+func recoverable(state *instance.Archive) *beat {
+	if state == nil || state.Recoverable == nil {
+		return nil
+	}
+	return &beat{segment: state.RecoverableSegment, at: *state.Recoverable}
+}
+
+// keepRecoverable has a state without a recoverable time keep that of an earlier state, unless that
+// cannot be restored any more: all backups are lost, or there is a gap before it.
+func keepRecoverable(state, earlier *instance.Archive) {
+	if last := recoverable(earlier); last != nil && state.Recoverable == nil && !state.Lost() && last.precedes(state.Gaps) {
+		state.Recoverable, state.RecoverableSegment = &last.at, last.segment
+	}
 }
 
 // withoutSets returns the gaps while there is no backup. If there was one before, the

@@ -25,23 +25,31 @@ func TestWithLost(t *testing.T) {
 	gap := func(r wal.Range, from, to *time.Time) instance.Gap {
 		return instance.Gap{First: r.First.String(), Last: r.Last.String(), From: from, To: to}
 	}
+	in := func(n uint64) *beat { return &beat{segment: lost(n, n).First.String(), at: at} }
 	open, ended := gap(lost(3, 5), &before, nil), gap(lost(3, 5), &before, &at)
 	cases := map[string]struct {
 		reason string
 		gaps   []instance.Gap
 		lost   []wal.Range
 		from   uint64
+		beat   *beat
 		want   []instance.Gap
 	}{
-		"New":    {reason: "What is lost is a gap.", gaps: []instance.Gap{ended}, lost: []wal.Range{lost(7, 7)}, want: []instance.Gap{ended, gap(lost(7, 7), &at, nil)}},
-		"Known":  {reason: "One that is known stays what it was.", gaps: []instance.Gap{open}, lost: []wal.Range{lost(3, 5)}, want: []instance.Gap{open}},
-		"Partly": {reason: "One that is filled in part stays as well: its backup is on its way.", gaps: []instance.Gap{open}, lost: []wal.Range{lost(3, 3), lost(5, 5)}, want: []instance.Gap{open}},
-		"Filled": {reason: "One that a standby has filled is none.", gaps: []instance.Gap{open, ended}, want: []instance.Gap{ended}},
-		"Before": {reason: "One from before what was compared is not known to be filled.", gaps: []instance.Gap{open}, from: 6, want: []instance.Gap{open}},
+		"New":     {reason: "What is lost is a gap.", gaps: []instance.Gap{ended}, lost: []wal.Range{lost(7, 7)}, beat: in(6), want: []instance.Gap{ended, gap(lost(7, 7), &at, nil)}},
+		"Known":   {reason: "One that is known stays what it was.", gaps: []instance.Gap{open}, lost: []wal.Range{lost(3, 5)}, beat: in(2), want: []instance.Gap{open}},
+		"Partly":  {reason: "One that is filled in part stays as well: its backup is on its way.", gaps: []instance.Gap{open}, lost: []wal.Range{lost(3, 3), lost(5, 5)}, beat: in(2), want: []instance.Gap{open}},
+		"Filled":  {reason: "One that a standby has filled is none.", gaps: []instance.Gap{open, ended}, want: []instance.Gap{ended}},
+		"Before":  {reason: "One from before what was compared is not known to be filled.", gaps: []instance.Gap{open}, from: 6, want: []instance.Gap{open}},
+		"Within":  {reason: "What was committed in the gap cannot be restored.", lost: []wal.Range{lost(7, 8)}, beat: in(8), want: []instance.Gap{gap(lost(7, 8), nil, nil)}},
+		"First":   {reason: "Nor in its first segment.", lost: []wal.Range{lost(7, 8)}, beat: in(7), want: []instance.Gap{gap(lost(7, 8), nil, nil)}},
+		"Beyond":  {reason: "Nor what was committed after it, as when the store has lost older WAL.", lost: []wal.Range{lost(3, 3)}, beat: in(8), want: []instance.Gap{gap(lost(3, 3), nil, nil)}},
+		"Between": {reason: "Nor what is between two gaps.", lost: []wal.Range{lost(3, 3), lost(7, 7)}, beat: in(5), want: []instance.Gap{gap(lost(3, 3), nil, nil), gap(lost(7, 7), nil, nil)}},
+		"Unknown": {reason: "A report of an older version does not show whether it is.", lost: []wal.Range{lost(7, 7)}, beat: &beat{at: at}, want: []instance.Gap{gap(lost(7, 7), nil, nil)}},
+		"None":    {reason: "Nothing was recoverable.", lost: []wal.Range{lost(7, 7)}, want: []instance.Gap{gap(lost(7, 7), nil, nil)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, withLost(tc.gaps, &archive.Comparison{Lost: tc.lost, Compared: lost(tc.from, 9)}, &at)); diff != "" {
+			if diff := cmp.Diff(tc.want, withLost(tc.gaps, &archive.Comparison{Lost: tc.lost, Compared: lost(tc.from, 9)}, tc.beat)); diff != "" {
 				t.Errorf("%s\nwithLost(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -160,6 +168,47 @@ func TestKeepWhole(t *testing.T) {
 	}
 }
 
+// TestQueuedByCompare: what a comparison has archived again is not in the statistics that were read
+// before it, so that these do not show what can be restored.
+func TestQueuedByCompare(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	segment := func(n uint64) string { return wal.Segment{Timeline: 2, Number: n}.String() }
+	gap := instance.Gap{First: segment(4), Last: segment(4)}
+	var fault error
+	a := &archiving{
+		Manager: &Manager{Exchange: &exchange.Exchange{Notes: exchange.NewNotes(slog.New(slog.DiscardHandler))}, server: &servers{}},
+		complete: func(context.Context, string) (*archive.Comparison, error) {
+			return &archive.Comparison{BackedUp: true}, fault
+		},
+		sets:    func(context.Context, string) ([]pgbackrest.Set, error) { return nil, nil },
+		failure: func() string { return "" },
+		whole:   whole{known: true, backedUp: true},
+		created: true,
+	}
+	step := func(what string, want *time.Time) {
+		t.Helper()
+		stats := postgres.Archiver{Now: now, Last: segment(20), LastAt: now, Current: segment(21)}
+		a.keepWhole(t.Context(), now, stats)
+		state := a.judge(stats)
+		a.publishArchive(state, "7", "7", "")
+		if diff := cmp.Diff(want, state.Recoverable); diff != "" {
+			t.Errorf("%s: Recoverable: -want, +got:\n%s", what, diff)
+		}
+	}
+	first := now
+	a.beats, fault = []beat{{segment: segment(20), at: first}}, errors.New("the store does not answer")
+	step("the comparison fails", nil)
+	fault, now = nil, now.Add(compareAgain)
+	step("it queues older segments", nil)
+	step("none of them waits", &first)
+
+	a.gaps, now = []instance.Gap{gap}, now.Add(openPeriod)
+	second := now.Add(instance.ArchiveStep)
+	a.beats = []beat{{segment: segment(20), at: second}}
+	step("a comparison that finds the gap filled queues segments, too", &first)
+	step("none of those waits", &second)
+}
+
 // TestOlderGap: a gap before the newest backup has ended already, so no backup is begun for it, and
 // what comes after it can be restored.
 func TestOlderGap(t *testing.T) {
@@ -171,14 +220,18 @@ func TestOlderGap(t *testing.T) {
 		complete: func(context.Context, string) (*archive.Comparison, error) {
 			return &archive.Comparison{BackedUp: true, Lost: []wal.Range{{First: segment(4), Last: segment(4)}}, Sets: sets}, nil
 		},
+		sets:    func(context.Context, string) ([]pgbackrest.Set, error) { return sets, nil },
 		failure: func() string { return "" },
 		whole:   whole{known: true, backedUp: true},
 		created: true,
 		beats:   []beat{{segment: segment(7).String(), at: now}},
 	}
 	stats := postgres.Archiver{Now: now, Last: segment(8).String(), LastAt: now, Current: segment(9).String()}
-	a.keepWhole(t.Context(), now, stats)
-	want := &instance.Archive{BackedUp: true, Recoverable: &now, Gaps: []instance.Gap{{First: segment(4).String(), Last: segment(4).String(), To: &sets[1].Stop}}}
+	// The archive is compared in the first pass, and what that queued is known in the second.
+	for range 2 {
+		a.keepWhole(t.Context(), now, stats)
+	}
+	want := &instance.Archive{BackedUp: true, Recoverable: &now, RecoverableSegment: segment(7).String(), Gaps: []instance.Gap{{First: segment(4).String(), Last: segment(4).String(), To: &sets[1].Stop}}}
 	if diff := cmp.Diff(want, a.judge(stats)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
@@ -204,20 +257,24 @@ func TestStoreLost(t *testing.T) {
 		t.Helper()
 		now = now.Add(closedPeriod)
 		stats.Now = now
-		a.keepWhole(t.Context(), now, stats)
-		got := a.judge(stats)
-		a.publishArchive(got, "7", "7", "")
+		var got *instance.Archive
+		// The archive is compared in the first pass, and what that queued is known in the second.
+		for range 2 {
+			a.keepWhole(t.Context(), now, stats)
+			got = a.judge(stats)
+			a.publishArchive(got, "7", "7", "")
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: -want, +got:\n%s", what, diff)
 		}
 	}
 	beaten := now
 	a.beats = []beat{{segment: segment(6).String(), at: beaten}}
-	step("before the first backup", &instance.Archive{Recoverable: &beaten})
+	step("before the first backup", &instance.Archive{Recoverable: &beaten, RecoverableSegment: segment(6).String()})
 	a.compared = false
-	step("compared again before the first backup", &instance.Archive{Recoverable: &beaten})
+	step("compared again before the first backup", &instance.Archive{Recoverable: &beaten, RecoverableSegment: segment(6).String()})
 	sets = []pgbackrest.Set{{WALStart: segment(2).String()}}
-	step("with a backup", &instance.Archive{Recoverable: &beaten, BackedUp: true})
+	step("with a backup", &instance.Archive{Recoverable: &beaten, RecoverableSegment: segment(6).String(), BackedUp: true})
 
 	sets, a.compared = nil, false
 	found.Compared = wal.Range{First: segment(3), Last: segment(7)}

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,27 +34,35 @@ const retryBootstrapAfter = 3 * memberPeriod
 // DatabaseCluster writes it while it ends, if the next one of that name exists already: no
 // server of this StatefulSet has led, and no volume has data. If one has led, the data is
 // gone, and a user has to decide.
+//
+// Each manager counts for itself, and the annotation of every server that begins is empty. So
+// only an annotation is removed that was there, unchanged, all the time: if another manager
+// has removed it meanwhile, it is of a server that has just won the race and may not have shown
+// yet that it is at work. Then a second server would initialize the cluster, and the data of one
+// of them would be lost. The resource version shows any change, also one of something else, which
+// delays the retry. That does not last: while the annotation is set and no server is at work,
+// Patroni changes nothing in this ConfigMap, and Crossplane only the dynamic configuration, if a
+// user changes what it depends on.
 func (b *member) retryBootstrap(ctx context.Context, status *patroni.Status, now time.Time) {
 	if !b.deserted(ctx, status) {
-		b.empty, b.lost = time.Time{}, instance.Held{}
+		b.empty, b.marked, b.lost = time.Time{}, "", instance.Held{}
 		return
 	}
-	if b.empty.IsZero() {
-		b.empty = now
-	}
-	if now.Sub(b.empty) < retryBootstrapAfter {
+	if !b.empty.IsZero() && now.Sub(b.empty) < retryBootstrapAfter {
 		return
 	}
-	b.empty = now
-	made, err := b.system(ctx)
+	config, err := b.Kube.ConfigMap(ctx, instance.ConfigName(b.Scope))
 	if !b.Note("read whether the cluster was made", err) {
 		return
 	}
-	if made != "" && !b.neverLed(ctx) {
+	same := b.marked == config.ResourceVersion
+	b.empty, b.marked = now, config.ResourceVersion
+	made, ok := config.Annotations[initializeAnnotation]
+	if !same || !ok || made != "" && !b.neverLed(ctx) {
 		return
 	}
-	err = b.Kube.ReleaseLock(ctx, instance.ConfigName(b.Scope), initializeAnnotation, made, time.Time{})
-	if !b.Note("let servers create the cluster again", ignore(err, kube.ErrHeld)) || errors.Is(err, kube.ErrHeld) {
+	err = b.Kube.Remove(ctx, config, initializeAnnotation)
+	if kube.Raced(err) || !b.Note("let servers create the cluster again", err) {
 		return
 	}
 	if made == "" {

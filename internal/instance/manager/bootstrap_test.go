@@ -2,6 +2,7 @@ package manager
 
 import (
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,6 +106,85 @@ func TestBegin(t *testing.T) {
 			}
 			if annotations["config"] != "{}" {
 				t.Errorf("begin(): it changed what is not its own: %v", annotations)
+			}
+		})
+	}
+}
+
+// TestBeginOnce: a mark that a server has set again since the managers began to count is not
+// removed before it has been there as long itself, although it has the same value.
+func TestBeginOnce(t *testing.T) {
+	const taken, gone = "", "gone"
+	period := int(memberPeriod / time.Second)
+	cases := map[string]struct {
+		reason string
+		// managers holds when each manager passes first, marked when a server marks the cluster
+		// and changed when something else changes Patroni's configuration, in seconds.
+		managers, marked, changed []int
+		unmarked                  bool // at first
+		until                     int
+		want                      string
+		removed                   int
+	}{
+		"Again":   {reason: "The mark is of another server than at first.", managers: []int{0}, marked: []int{29}, until: 30, want: taken},
+		"First":   {reason: "There was no mark at first.", managers: []int{0}, unmarked: true, marked: []int{25}, until: 30, want: taken},
+		"Two":     {reason: "Another manager has removed the mark, and the server that has set it since may not have shown its state yet.", managers: []int{0, 5}, marked: []int{31}, until: 35, want: taken, removed: 1},
+		"Between": {reason: "A manager that comes later counts from then.", managers: []int{0, 7}, marked: []int{32}, until: 59, want: taken, removed: 1},
+		"Three":   {reason: "However many managers there are, one removes it.", managers: []int{0, 1, 2}, until: 45, want: gone, removed: 1},
+		"BothEnd": {reason: "The second server is gone too.", managers: []int{0, 5}, marked: []int{31}, until: 65, want: gone, removed: 2},
+		"Changed": {reason: "Another change only delays it.", managers: []int{0}, changed: []int{12}, until: 60, want: gone, removed: 1},
+		"Delayed": {reason: "It does delay it.", managers: []int{0}, changed: []int{12}, until: 59, want: taken},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, config := installed(t)
+			settings := &corev1.ConfigMap{ObjectMeta: named(setName + "-config")}
+			settings.Annotations = map[string]string{"config": "{}"}
+			if !tc.unmarked {
+				settings.Annotations[initializeAnnotation] = taken
+			}
+			a.put("configmaps", settings)
+			fake, at := newServers(t)
+			fake.set(func(s *servers) { s.cluster = patroni.Cluster{} })
+			var members []*member
+			for i := range tc.managers {
+				m, err := New(configOf(t, instance.Pod(setName, int32(i)), at.URL), config, slog.New(slog.DiscardHandler))
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.SetOwner(&metav1.OwnerReference{Kind: "DatabaseCluster", Name: "db", UID: "dbc"})
+				members = append(members, &member{Manager: m})
+			}
+			annotate := func(change func(annotations map[string]any)) {
+				a.change("configmaps/"+setName+"-config", func(o map[string]any) {
+					change(o["metadata"].(map[string]any)["annotations"].(map[string]any))
+				})
+			}
+			empty, start := &patroni.Status{State: patroni.StateStopped, Role: "uninitialized"}, time.Now()
+			for s := range tc.until + 1 {
+				if slices.Contains(tc.changed, s) {
+					annotate(func(annotations map[string]any) { annotations["config"] = `{"ttl":20}` })
+				}
+				if slices.Contains(tc.marked, s) {
+					annotate(func(annotations map[string]any) { delete(annotations, initializeAnnotation) })
+					annotate(func(annotations map[string]any) { annotations[initializeAnnotation] = taken })
+				}
+				for i, first := range tc.managers {
+					if s >= first && (s-first)%period == 0 {
+						members[i].retryBootstrap(t.Context(), empty, start.Add(time.Duration(s)*time.Second))
+					}
+				}
+			}
+
+			got, held := a.annotations("configmaps/" + setName + "-config")[initializeAnnotation].(string)
+			if !held {
+				got = gone
+			}
+			if got != tc.want {
+				t.Errorf("%s\nretryBootstrap(...): the mark is %q, want %q", tc.reason, got, tc.want)
+			}
+			if got := len(a.events()); got != tc.removed {
+				t.Errorf("%s\nretryBootstrap(...): %d marks were removed, want %d", tc.reason, got, tc.removed)
 			}
 		})
 	}

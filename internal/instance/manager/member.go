@@ -41,12 +41,13 @@ type member struct {
 	// not.
 	left time.Time
 
-	// data is what the volume held before the server started, if that was read. kept is true
-	// if the volume is of an earlier cluster. held is why the server was not started at the
-	// last pass.
-	data *instance.Data
-	kept bool
-	held instance.Held
+	// data is what the volume held before the server started, if that was read. unreadable is
+	// since when it cannot be read, and zero while it can. kept is true if the volume is of an
+	// earlier cluster. held is why the server was not started at the last pass.
+	data       *instance.Data
+	unreadable time.Time
+	kept       bool
+	held       instance.Held
 
 	// withdrawn is true if the server was to lead and is not any more: its pod is deleted.
 	withdrawn bool
@@ -60,9 +61,11 @@ type member struct {
 	unfinished time.Time
 
 	// empty is since when no server has data and none is at work on it, and zero otherwise.
-	// lost is the message for the case that the cluster had data.
-	empty time.Time
-	lost  instance.Held
+	// marked is the resource version that Patroni's configuration had then. lost is the message
+	// for the case that the cluster had data.
+	empty  time.Time
+	marked string
+	lost   instance.Held
 
 	// leaderless is since when there is no leader, and zero otherwise.
 	leaderless time.Time

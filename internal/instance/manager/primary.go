@@ -210,11 +210,7 @@ func (p *primary) archived(next *instance.Cluster, before instance.Cluster) []in
 	next.System, next.Stanza, next.Archive = a.system, a.stanza, nil
 	if a.on {
 		next.Archive = &a.archive
-		// After the loss of all backups nothing can be restored, not even what could be
-		// before.
-		if a.archive.Recoverable == nil && before.Archive != nil && !a.archive.Lost() {
-			next.Archive.Recoverable = before.Archive.Recoverable
-		}
+		keepRecoverable(next.Archive, before.Archive)
 	}
 	if a.problem == "" {
 		return nil

@@ -79,6 +79,14 @@ func (r *reclaimed) desire(change func(*instance.Desired)) {
 // server runs the manager of a server with the given volume, or with a new one.
 func (r *reclaimed) server(n int32, v *pgdatatest.Volume) *Manager {
 	r.t.Helper()
+	m := r.manager(n, v)
+	run(r.t, m)
+	return m
+}
+
+// manager returns the manager of a server with the given volume, or with a new one.
+func (r *reclaimed) manager(n int32, v *pgdatatest.Volume) *Manager {
+	r.t.Helper()
 	none := httptest.NewServer(http.NotFoundHandler())
 	none.Close()
 	c := configOf(r.t, instance.Pod(setName, n), none.URL)
@@ -94,7 +102,6 @@ func (r *reclaimed) server(n int32, v *pgdatatest.Volume) *Manager {
 	}
 	m.server = r.fakes
 	m.remote = func(string) *patroni.Client { return patroni.At(r.at.URL, m.access()) }
-	run(r.t, m)
 	return m
 }
 
@@ -418,23 +425,6 @@ func TestReclaimAsked(t *testing.T) {
 	r.starts(r.server(1, nil), "it is a member")
 	if got := r.api.annotations("configmaps/" + setName + "-failover")[candidateAnnotation]; got != setName+"-1" {
 		t.Errorf("got candidate %v, want what was asked for", got)
-	}
-}
-
-// TestReclaimUnreadable: unreadable data is set aside once another server leads.
-func TestReclaimUnreadable(t *testing.T) {
-	bad := pgdatatest.New(t).Begin()
-	if err := os.WriteFile(filepath.Join(bad.Data, "global", "pg_control"), []byte("none"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := reclaim(t, 2, 0, 1)
-	first := r.server(0, bad)
-	r.held(0, first, "Waiting for the contents of")
-	r.leads(1)
-	r.starts(first, "it copies the primary")
-	aside, _ := filepath.Glob(filepath.Join(bad.Dir, "pgdata-unreadable-*", "PG_VERSION"))
-	if _, err := os.Stat(bad.Data); err == nil || len(aside) != 1 {
-		t.Errorf("what cannot be read is at %v, want it aside", aside)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	k8sappsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,15 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/manager/patroni"
 	"github.com/storeplane/storeplane/internal/instance/manager/pgdata"
 )
+
+// unreadableAfter is how long data must have been unreadable before a decision follows from that:
+// a user has to decide which volume leads, or the data is set aside and the primary is copied.
+// Network storage may fail for some seconds while a pod starts, and both are far worse than
+// to wait.
+const unreadableAfter = 30 * time.Second
+
+// errUnread is the error for data that has been unreadable for less than unreadableAfter.
+var errUnread = errors.New("the data on the volume cannot be read yet")
 
 // ground is the cluster that a server is to start in. It is read from the API server and not
 // from the watches, whose objects may be too old for this decision.
@@ -131,16 +141,17 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 	if !ok {
 		return fmt.Errorf("cannot find volume claim %s", instance.VolumeClaim(b.Pod))
 	}
-	if b.data == nil {
-		data := pgdata.Read(ctx, archive.Config{Volume: b.Volume}.DataDir())
-		data.Claim = string(own.UID)
-		b.data = &data
+	b.readData(ctx, string(own.UID), time.Now())
+	if b.data != nil {
+		// A server that stands as the newest volume has begun its timeline rightly.
+		named, stands := b.stands()
+		b.data.Begun = begun != 0 && b.data.Timeline == begun && (!stands || named != "")
+		g.cluster.Begun = b.data.Begun
 	}
-	// A server that stands as the newest volume has begun its timeline rightly.
-	named, stands := b.stands()
-	b.data.Begun = begun != 0 && b.data.Timeline == begun && (!stands || named != "")
-	g.cluster.Begun = b.data.Begun
 	if primary || len(g.cluster.Members) > 0 {
+		if b.data == nil {
+			return errUnread
+		}
 		config, err := b.Kube.ConfigMap(ctx, instance.ConfigName(b.Scope))
 		if err != nil {
 			return err
@@ -149,10 +160,33 @@ func (b *member) compare(ctx context.Context, g *ground) error {
 		g.led = max(g.led, patroni.Published(config.Annotations[patroni.HistoryAnnotation]))
 		return nil
 	}
-	if len(g.cluster.Members) == 0 && !g.desired.Restored {
+	// Without its data a volume that was kept is waited for. Other volumes decide nothing here.
+	if !g.desired.Restored {
 		b.keep(g, claims)
 	}
 	return nil
+}
+
+// readData reads what the volume holds, unless that has been read. Data that is unreadable is
+// read again at each pass, and b.data is nil until it has been so for unreadableAfter.
+func (b *member) readData(ctx context.Context, claim string, now time.Time) {
+	if b.data != nil && b.data.State != instance.DataUnreadable {
+		return
+	}
+	data := pgdata.Read(ctx, archive.Config{Volume: b.Volume}.DataDir())
+	data.Claim = claim
+	if data.State != instance.DataUnreadable {
+		b.Note("read the data on the volume", nil)
+		b.data, b.unreadable = &data, time.Time{}
+		return
+	}
+	b.Note("read the data on the volume", errors.New(data.Problem))
+	if b.unreadable.IsZero() {
+		b.unreadable = now
+	}
+	if now.Sub(b.unreadable) >= unreadableAfter {
+		b.data = &data
+	}
 }
 
 // canLead reports whether the named volume claim exists and belongs to a server within the
@@ -229,15 +263,6 @@ func (b *member) leads(ctx context.Context, g *ground) (bool, error) {
 	}
 	g.address, g.timeline = patroniOf(pod), status.Timeline
 	return true, nil
-}
-
-// system returns the system identifier of the cluster that Patroni has recorded.
-func (b *member) system(ctx context.Context) (string, error) {
-	config, err := b.Kube.ConfigMap(ctx, instance.ConfigName(b.Scope))
-	if err != nil {
-		return "", err
-	}
-	return config.Annotations[initializeAnnotation], nil
 }
 
 // claims returns the volume claims that exist, by pod, of all servers that a cluster can have.

@@ -133,6 +133,15 @@ func (c *Client) Replace(ctx context.Context, read *corev1.ConfigMap, annotation
 	}})
 }
 
+// Remove removes an annotation of a ConfigMap that has not changed since it was read. Raced
+// reports whether it has.
+func (c *Client) Remove(ctx context.Context, read *corev1.ConfigMap, annotation string) error {
+	return c.merge(ctx, "configmaps", read.Name, map[string]any{"metadata": map[string]any{
+		"resourceVersion": read.ResourceVersion,
+		"annotations":     map[string]any{annotation: nil},
+	}})
+}
+
 // Own makes owner the only owner of a ConfigMap.
 func (c *Client) Own(ctx context.Context, name string, owner metav1.OwnerReference) error {
 	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{owner}}})
@@ -147,7 +156,7 @@ const renewedAnnotation = "renewTime"
 // ReleaseLock removes the holder of a lock, which is an annotation of a ConfigMap, because the
 // holder has ended. It returns ErrHeld if another one holds the lock, or if it was renewed
 // after the holder had ended, as by the next pod of the same name. It returns another error if
-// the lock changes meanwhile.
+// the lock changes meanwhile. It is not for an annotation whose value does not name its holder.
 func (c *Client) ReleaseLock(ctx context.Context, name, annotation, holder string, ended time.Time) error {
 	lock, err := c.ConfigMap(ctx, name)
 	if err != nil {
@@ -159,10 +168,7 @@ func (c *Client) ReleaseLock(ctx context.Context, name, annotation, holder strin
 	if renewed, err := time.Parse(time.RFC3339, lock.Annotations[renewedAnnotation]); err == nil && !ended.IsZero() && renewed.After(ended) {
 		return ErrHeld
 	}
-	return c.merge(ctx, "configmaps", name, map[string]any{"metadata": map[string]any{
-		"resourceVersion": lock.ResourceVersion,
-		"annotations":     map[string]any{annotation: nil},
-	}})
+	return c.Remove(ctx, lock, annotation)
 }
 
 // PatchStorage requests a size for a volume claim.

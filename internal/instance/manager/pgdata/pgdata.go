@@ -36,6 +36,13 @@ func read(ctx context.Context, dir string) (*instance.Data, error) {
 	if empty {
 		return &instance.Data{State: instance.DataEmpty}, nil
 	}
+	never, err := NeverStarted(dir)
+	if err != nil {
+		return nil, err
+	}
+	if never {
+		return &instance.Data{State: instance.DataEmpty}, nil
+	}
 	if Unfinished(dir) {
 		return &instance.Data{State: instance.DataCopy}, nil
 	}

@@ -116,6 +116,52 @@ func TestReadHalfCopied(t *testing.T) {
 	}
 }
 
+// TestInitdbKilled: what initdb leaves when it is killed, at any moment, is not taken for a database,
+// and is set aside for the next one. A database is, once a server has run with it.
+func TestInitdbKilled(t *testing.T) {
+	for _, until := range []string{"PG_VERSION", "global/pg_control", "base/4", "base/5"} {
+		v := pgdatatest.New(t)
+		kill := v.Begins("initdb", "-D", v.Data, "-U", "postgres", "--auth=trust", "-k")
+		await(t, until+" is there", func() bool {
+			_, err := os.Stat(filepath.Join(v.Data, until))
+			return err == nil
+		})
+		kill()
+		if got := pgdata.Read(t.Context(), v.Data); got.State != instance.DataEmpty {
+			t.Errorf("killed as %s was there: got %+v, want no data", until, got)
+		}
+		aside, err := pgdata.SetAsideNeverStarted(v.Data)
+		if err != nil || aside == "" {
+			t.Errorf("killed as %s was there: it is not set aside: %q, %v", until, aside, err)
+		}
+		v.Begin()
+		v.Start().Stop("fast")
+		if aside, err := pgdata.SetAsideNeverStarted(v.Data); err != nil || aside != "" {
+			t.Errorf("a database that has run is set aside as %q, %v", aside, err)
+		}
+		if got := pgdata.Read(t.Context(), v.Data); got.State != instance.DataWhole {
+			t.Errorf("a database that has run: got %+v", got)
+		}
+	}
+}
+
+// TestNeverStartedUnreadable: a file that cannot be read is not taken for one that does not exist.
+func TestNeverStartedUnreadable(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "PG_VERSION"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("postmaster.opts", filepath.Join(dir, "postmaster.opts")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := pgdata.NeverStarted(dir); got || err == nil {
+		t.Errorf("NeverStarted(...): got %t, %v, want an error", got, err)
+	}
+	if aside, err := pgdata.SetAsideNeverStarted(dir); aside != "" || err == nil {
+		t.Errorf("it is set aside as %q, %v", aside, err)
+	}
+}
+
 // TestReadStates: the states of folders without a database.
 func TestReadStates(t *testing.T) {
 	cases := map[string]struct {
@@ -126,7 +172,10 @@ func TestReadStates(t *testing.T) {
 		"None":    {reason: "There is no folder yet.", want: instance.DataEmpty},
 		"Empty":   {reason: "What a file system brings is no data.", files: []string{"lost+found/x", ".snapshot/x"}, want: instance.DataEmpty},
 		"Copy":    {reason: "A base backup's last file is the control file.", files: []string{"backup_label", "PG_VERSION", "base/1/1"}, want: instance.DataCopy},
-		"Unknown": {reason: "Of data without both it is not known what it was.", files: []string{"PG_VERSION", "base/1/1"}, want: instance.DataUnreadable},
+		"Unknown": {reason: "Of data without both it is not known what it was.", files: []string{"PG_VERSION", "base/1/1", "postmaster.opts"}, want: instance.DataUnreadable},
+		"Initdb":  {reason: "What initdb makes is no data until a server has run.", files: []string{"PG_VERSION", "base/1/1"}, want: instance.DataEmpty},
+		"Began":   {reason: "It makes the version first.", files: []string{"PG_VERSION"}, want: instance.DataEmpty},
+		"Full":    {reason: "It makes three databases.", files: []string{"PG_VERSION", "base/1/1", "base/4/1", "base/5/1", "base/16384/1"}, want: instance.DataUnreadable},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

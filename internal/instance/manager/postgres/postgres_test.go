@@ -60,6 +60,17 @@ func TestServer(t *testing.T) {
 		}
 	}
 
+	system[1].Create, system[2].Create = "LOGIN REPLICATION", "LOGIN"
+	system[2].Executes = []string{"pg_ls_dir(text, boolean, boolean)", "pg_read_binary_file(text)"}
+	ask(t, s, "postgres", "DROP ROLE standby")
+	roles(nil, system...)
+	is("One that is to be made can stream", "SELECT rolcanlogin AND rolreplication AND NOT rolsuper FROM pg_roles WHERE rolname = 'standby'", "t")
+	is("One that is to be made may execute what it has to", "SELECT has_function_privilege('rewind', 'pg_ls_dir(text, boolean, boolean)', 'EXECUTE') AND has_function_privilege('rewind', 'pg_read_binary_file(text)', 'EXECUTE') AND rolcanlogin AND NOT rolreplication FROM pg_roles WHERE rolname = 'rewind'", "t")
+	if !scram.Matches(verifier("standby"), "stream") || !scram.Matches(verifier("rewind"), "back") {
+		t.Error("a system role that was made does not have its password")
+	}
+	roles(nil, append(system, app)...)
+
 	before := verifier("app")
 	roles(nil, append(system, app)...)
 	if verifier("app") != before {

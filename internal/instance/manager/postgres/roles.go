@@ -19,9 +19,16 @@ type Login struct {
 	Name     string
 	Password string
 
-	// System is true for the servers' own roles. They exist, and only their passwords are
+	// System is true for the servers' own roles. Where they exist, only their passwords are
 	// reconciled.
 	System bool
+
+	// Create are the options with which a system role is created where it does not exist. Without
+	// any it is not created.
+	Create string
+
+	// Executes are the functions that a system role may execute once it has been created.
+	Executes []string
 }
 
 // role is a role that exists on the server.
@@ -97,7 +104,7 @@ func planRoles(existing map[string]role, desired []Login) ([]change, []instance.
 			problems = append(problems, instance.Problem{Subject: instance.SubjectUser, Name: d.Name, Message: message})
 			continue
 		}
-		if d.System && (!exists || d.Password == "") {
+		if d.System && (!exists && d.Create == "" || d.Password == "") {
 			continue
 		}
 		sql, err := roleSQL(d, has, exists)
@@ -142,6 +149,12 @@ func roleSQL(d Login, has role, exists bool) (string, error) {
 	}
 	comment := "; COMMENT ON ROLE " + quote(d.Name) + " IS '" + Mark + "'"
 	switch {
+	case !exists && d.System:
+		statements := []string{"CREATE ROLE " + quote(d.Name) + " " + d.Create + options}
+		for _, f := range d.Executes {
+			statements = append(statements, "GRANT EXECUTE ON FUNCTION pg_catalog."+f+" TO "+quote(d.Name))
+		}
+		return strings.Join(statements, "; "), nil
 	case !exists:
 		return "CREATE ROLE " + quote(d.Name) + options + comment, nil
 	case !d.System && !has.marked && options == "":

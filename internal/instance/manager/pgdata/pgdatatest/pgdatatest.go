@@ -2,6 +2,7 @@
 package pgdatatest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -64,11 +65,15 @@ func New(t *testing.T) *Volume {
 	return v
 }
 
-// Begin initializes a database.
+// Begin initializes a database, which counts as one that a server has run with.
 func (v *Volume) Begin() *Volume {
 	v.t.Helper()
 	v.Run("initdb", "-D", v.Data, "-U", "postgres", "--auth=trust", "-k", "-E", "UTF8", "--locale=C.UTF-8", "-N")
 	v.Configure("wal_log_hints = on", "fsync = off", "listen_addresses = ''", "max_wal_senders = 10", "unix_socket_directories = '"+v.Dir+"'")
+	options := filepath.Join(v.Data, "postmaster.opts")
+	if err := errors.Join(os.WriteFile(options, nil, 0o600), os.Chmod(options, 0o666)); err != nil { //nolint:gosec // the server is another user
+		v.t.Fatal(err)
+	}
 	return v
 }
 
