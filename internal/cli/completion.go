@@ -54,7 +54,7 @@ func claimsOf(ctx context.Context, a complete.Args) ([]string, error) {
 	}
 	kinds := make([]schema.GroupVersionKind, 0, len(kindNames))
 	for _, k := range kindNames {
-		kinds = append(kinds, schema.FromAPIVersionAndKind(k.GroupVersion.String(), k.kind))
+		kinds = append(kinds, schema.FromAPIVersionAndKind(k.String(), k.kind))
 	}
 	claims, err := live.Claims(ctx, kinds, namespace)
 	if err != nil {

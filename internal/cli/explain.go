@@ -156,7 +156,7 @@ func objectOf(do, kind, name, namespace string) (plan.Object, error) {
 	known := make([]string, 0, len(kindNames))
 	for _, k := range kindNames {
 		if k.is(kind) && name != "" && !strings.Contains(name, "/") {
-			return plan.Object{APIVersion: k.GroupVersion.String(), Kind: k.kind, Namespace: namespace, Name: name}, nil
+			return plan.Object{APIVersion: k.String(), Kind: k.kind, Namespace: namespace, Name: name}, nil
 		}
 		known = append(known, k.kind)
 	}

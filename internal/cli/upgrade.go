@@ -134,7 +134,7 @@ func claimKinds() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, k := range kindNames {
 		if k.claim {
-			kinds = append(kinds, schema.FromAPIVersionAndKind(k.GroupVersion.String(), k.kind))
+			kinds = append(kinds, schema.FromAPIVersionAndKind(k.String(), k.kind))
 		}
 	}
 	return kinds

@@ -18,7 +18,7 @@ func Program(t *testing.T) string {
 		name = "mysqld"
 	}
 	// MariaDB's server has the same name.
-	version, err := exec.CommandContext(t.Context(), name, "--version").Output()
+	version, err := exec.CommandContext(t.Context(), name, "--version").Output() //nolint:gosec // The tester names it.
 	if err != nil || !strings.Contains(string(version), "Ver 9.") {
 		t.Skip("there is no MySQL 9: MYSQLD does not name its server and no mysqld was found on the PATH")
 	}
