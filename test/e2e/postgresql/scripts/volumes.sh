@@ -64,6 +64,10 @@ foreign)
 		cat /tmp/log >&2
 		exit 1
 	}
+	# What no server has ever run with counts as no data.
+	start "$2"
+	ready
+	stop "$2"
 	;;
 *)
 	echo "cannot change volumes: $1 is unknown" >&2
