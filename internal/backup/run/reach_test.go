@@ -106,6 +106,9 @@ func TestSourceLate(t *testing.T) {
 		t.Run(string(engine), func(t *testing.T) {
 			s := start(t)
 			createDatabase(t, s, "shop")
+			if engine == backupv1.MongoDB { // a database exists as long as it has a collection
+				s.data(t, "shop", "load", "--rows=10", "--bulk=1")
+			}
 			f := newFixture(t, s, "shop", newVolume(t))
 			u, err := url.Parse(s.uri("shop"))
 			must(t, err)
