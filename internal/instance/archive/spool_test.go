@@ -21,11 +21,7 @@ import (
 // noted that it pushed it.
 func TestPushedBefore(t *testing.T) {
 	p := newPlace(t)
-	s := p.primary("one")
-	s.keep()
-	name := s.write()
-	s.write()
-	s.archived()
+	s, name := p.archivedOne()
 	files, err := filepath.Glob(p.path("store/archive/*/*/*/" + name + "-*"))
 	p.must(err)
 	for _, f := range files {
@@ -33,22 +29,14 @@ func TestPushedBefore(t *testing.T) {
 	}
 	s.pushed(s.outs(), name)
 	s.complete()
-	s.write() // which makes PostgreSQL archive at once
-	s.archived()
-	if segment, _ := wal.Parse(name); !s.inStore()[segment] {
-		t.Errorf("PostgreSQL takes %s for archived, and the store does not have it", name)
-	}
+	s.storedAtLast(name)
 }
 
 // TestPushedElsewhere: pgBackRest's process for a former destination continues after the archive at
 // the new one was compared. What it pushes does not count as archived there.
 func TestPushedElsewhere(t *testing.T) {
 	p := newPlace(t)
-	s := p.primary("one")
-	s.keep()
-	name := s.write()
-	s.write()
-	s.archived()
+	s, name := p.archivedOne()
 	former := s.outs()
 	p.must(os.RemoveAll(p.path("store")))
 	p.must(os.Mkdir(p.path("store"), 0o700))
@@ -56,11 +44,7 @@ func TestPushedElsewhere(t *testing.T) {
 	p.must(s.Create(t.Context(), testLog{t}))
 	s.complete()
 	s.pushed(former, name)
-	s.write() // which makes PostgreSQL archive at once
-	s.archived()
-	if segment, _ := wal.Parse(name); !s.inStore()[segment] {
-		t.Errorf("PostgreSQL takes %s for archived, and the store does not have it", name)
-	}
+	s.storedAtLast(name)
 }
 
 // TestMovedMeanwhile: a segment does not count as archived if the destination changes while it is
@@ -132,6 +116,27 @@ func TestSpool(t *testing.T) {
 				t.Errorf("%s\nspool(): got %q after %q", tc.reason, after, before)
 			}
 		})
+	}
+}
+
+// archivedOne returns a primary and a segment that it has archived, which is not its last one.
+func (p *place) archivedOne() (*server, string) {
+	p.t.Helper()
+	s := p.primary("one")
+	s.keep()
+	name := s.write()
+	s.write()
+	s.archived()
+	return s, name
+}
+
+// storedAtLast checks that a segment is in the store once PostgreSQL takes all for archived.
+func (s *server) storedAtLast(name string) {
+	s.t.Helper()
+	s.write() // which makes PostgreSQL archive at once
+	s.archived()
+	if segment, _ := wal.Parse(name); !s.inStore()[segment] {
+		s.t.Errorf("PostgreSQL takes %s for archived, and the store does not have it", name)
 	}
 }
 
