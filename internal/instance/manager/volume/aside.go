@@ -41,18 +41,26 @@ func SetAside(dir, why string) (string, error) {
 // fits reports whether a volume has room for more bytes.
 func fits(used, total, more uint64) bool { return (used+more)*100 <= total*fullest }
 
-// sizeOf returns the size of all files in a directory.
+// sizeOf returns the size of all files in a directory. A process that is being killed may remove some
+// meanwhile.
 func sizeOf(dir string) (uint64, error) {
 	var size uint64
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		info, err := d.Info()
-		if err == nil {
-			size += uint64(info.Size()) //nolint:gosec // it is not negative
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
 		}
-		return err
+		size += uint64(info.Size()) //nolint:gosec // it is not negative
+		return nil
 	})
 	if err != nil {
 		return 0, fmt.Errorf("cannot measure the data: %w", err)
