@@ -7,12 +7,12 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 )
 
-// The layout of a store: <prefix>/<namespace>/<name>/logical/<id>/… holds one logical backup. Its
-// Manifest is written last: a folder without one was left by a failed backup, or its backup is
-// still running. A Verification beside it records that the backup was restored.
+// The layout of a store: <prefix>/<namespace>/<name>/<method>/<id>/… holds one backup, a logical one or
+// a physical one of MySQL. Its Manifest is written last: a folder without one was left by a failed
+// backup, or its backup is still running. A Verification beside it records that the backup was restored.
 //
-// Physical backups are a repository of pgBackRest in <prefix>/<namespace>/<name>, in which
-// pgBackRest creates the folders archive and backup. A Backup may have the name of a
+// Physical backups of PostgreSQL are a repository of pgBackRest in <prefix>/<namespace>/<name>, in
+// which pgBackRest creates the folders archive and backup. A Backup may have the name of a
 // DatabaseCluster, so each method has its own folders.
 const (
 	ManifestObject     = "manifest.json"
@@ -27,7 +27,10 @@ func Folder(prefix, namespace, name string) string { return path.Join(prefix, na
 
 // Logical returns the folder of the logical backups in a Folder. Older ones are in the Folder
 // itself: they are read, and expire, like the others.
-func Logical(folder string) string { return path.Join(folder, "logical") }
+func Logical(folder string) string { return path.Join(folder, string(backupv1.Logical)) }
+
+// Physical returns the folder of the physical backups of MySQL in a Folder.
+func Physical(folder string) string { return path.Join(folder, string(backupv1.Physical)) }
 
 // IDFormat is the time format at the beginning of a backup's id, the time at which the backup
 // began in UTC: ids sort as times do. A hyphen and random letters and digits follow.
@@ -38,6 +41,9 @@ type Manifest struct {
 	Version int             `json:"version"`
 	ID      string          `json:"id"`
 	Engine  backupv1.Engine `json:"engine"`
+
+	// Method is physical for a copy of a server's files, and empty for dumps.
+	Method backupv1.Method `json:"method,omitempty"`
 
 	// Server is the version that the server reports.
 	Server string `json:"server"`
@@ -60,11 +66,25 @@ type Manifest struct {
 	// database too.
 	Roles []string `json:"roles,omitempty"`
 
-	// Dumps has one dump for each database, in the order in which they are restored.
+	// Position is the set of the transactions that a copy has, as MySQL writes gtid_executed, without line
+	// breaks, and Databases are the names of its databases. Both are empty for dumps.
+	Position  string   `json:"position,omitempty"`
+	Databases []string `json:"databases,omitempty"`
+
+	// Dumps has one dump for each database, in the order in which they are restored. A copy is a
+	// single one of no database: an archive of its files.
 	Dumps []Dump `json:"dumps"`
 
 	// Seal authenticates all other fields, if the backup is encrypted.
 	Seal string `json:"seal,omitempty"`
+}
+
+// MethodOf returns the method by which the backup was made.
+func (m *Manifest) MethodOf() backupv1.Method {
+	if m.Method == "" {
+		return backupv1.Logical
+	}
+	return m.Method
 }
 
 // Size returns the size of all objects in bytes.

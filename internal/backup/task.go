@@ -86,7 +86,8 @@ const (
 	// database.
 	Verify Action = "verify"
 
-	// Serve runs a throw-away database for the container beside, which verifies.
+	// Serve runs a throw-away database for the container beside, which verifies, or makes a physical
+	// backup of MySQL.
 	Serve Action = "serve"
 
 	// Restore writes a backup into a database.
@@ -99,6 +100,10 @@ const (
 // A Task is what a pod has to do.
 type Task struct {
 	Action Action `json:"action"`
+
+	// For is the action of the container beside, if Action is Serve and Method is physical of engine
+	// mysql: which servers run depends on it.
+	For Action `json:"for,omitempty"`
 
 	// Method is the method of the backups.
 	Method backupv1.Method `json:"method"`
@@ -145,6 +150,9 @@ type Task struct {
 	// either it is the newest one.
 	ID   string     `json:"id,omitempty"`
 	Time *time.Time `json:"time,omitempty"`
+
+	// System limits the choice to the backups of one system, by its identifier (Manifest.System).
+	System string `json:"system,omitempty"`
 
 	// AcceptUnsealed restores the backup that ID chooses although it is encrypted and has no seal.
 	AcceptUnsealed bool `json:"acceptUnsealed,omitempty"`

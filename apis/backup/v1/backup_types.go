@@ -42,8 +42,9 @@ const (
 	// Logical backups are what pg_dump, mariadb-dump or mongodump write.
 	Logical Method = "logical"
 
-	// Physical backups are pgBackRest's: files of the servers, and the log of
-	// all changes, so any point in time can be restored to.
+	// Physical backups are the files of the servers. Those of PostgreSQL are
+	// pgBackRest's, with the log of all changes, so any point in time can be
+	// restored to. Those of MySQL are copies by its clone plugin.
 	Physical Method = "physical"
 )
 
@@ -61,8 +62,9 @@ const (
 // BackupParameters is what a Backup does.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'physical' || has(self.source.connection.databaseClusterRef)",message="method physical needs source.connection.databaseClusterRef"
-// +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'physical' || self.source.type == 'postgresql'",message="method physical needs source.type postgresql"
-// +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'physical' || !has(self.schedule)",message="the schedule of physical backups is the DatabaseCluster's: spec.backup.schedule"
+// +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'physical' || self.source.type in ['postgresql', 'mysql']",message="method physical needs source.type postgresql or mysql"
+// +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'physical' || self.source.type != 'postgresql' || !has(self.schedule)",message="the schedule of physical backups is the DatabaseCluster's with source.type postgresql: spec.backup.schedule"
+// +kubebuilder:validation:XValidation:rule="!has(self.method) || self.method != 'physical' || !has(self.source.databases)",message="source.databases is for method logical: a physical backup has all databases"
 // +kubebuilder:validation:XValidation:rule="(has(self.method) ? self.method : 'logical') == (has(oldSelf.method) ? oldSelf.method : 'logical')",message="method is immutable: make another Backup"
 // +kubebuilder:validation:XValidation:rule="self.source.type == oldSelf.source.type",message="source.type is immutable: make another Backup"
 type BackupParameters struct {
@@ -72,15 +74,19 @@ type BackupParameters struct {
 	// Destination of the backups.
 	Destination Destination `json:"destination"`
 
-	// Method of the backups: logical, or physical where a DatabaseCluster made
-	// this Backup for its own.
+	// Method of the backups: logical, for dumps; or physical, for the files of the
+	// servers of a DatabaseCluster. Physical backups of type postgresql are those
+	// that the DatabaseCluster makes, which creates this Backup itself. Those of
+	// type mysql are copies of all databases, made by this Backup's schedule, and
+	// restored by restoreFrom of a new DatabaseCluster.
 	// +optional
 	// +kubebuilder:default=logical
 	Method Method `json:"method,omitempty"`
 
 	// Schedule in cron format: minute, hour, day of month, month, day of week;
 	// or @hourly, @daily, @weekly, @monthly. Without it backups are made only
-	// when asked for, by the annotation backup.example.com/run-now.
+	// when asked for, by the annotation backup.example.com/run-now. Physical
+	// backups of type postgresql have the DatabaseCluster's schedule instead.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
@@ -110,7 +116,7 @@ type BackupParameters struct {
 	// +optional
 	Keep *Keep `json:"keep,omitempty"`
 
-	// Compression of the dump.
+	// Compression of a dump, or of a copy of MySQL's files.
 	// +optional
 	// +kubebuilder:default=zstd
 	// +kubebuilder:validation:Enum=zstd;none
@@ -136,6 +142,8 @@ type BackupParameters struct {
 
 	// Resources of the pods that back up and verify. Defaults to requests of
 	// 100m and 128Mi for backups, and a limit of 1Gi for the throw-away database.
+	// Pods that have one give them to it: those that verify, and with method
+	// physical and type mysql also those that back up.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 }
@@ -200,7 +208,8 @@ type Verification struct {
 	// Storage of the throw-away database, a quantity. Without it a logical backup's
 	// lies on the node's disk and may have 10Gi there, or
 	// resources.limits.ephemeral-storage, and a physical one's on a volume of the
-	// size of the DatabaseCluster's.
+	// size of the DatabaseCluster's. A physical backup of type mysql is copied to
+	// such a volume before it is uploaded, too.
 	// +optional
 	Storage *resource.Quantity `json:"storage,omitempty"`
 
@@ -258,7 +267,8 @@ type BackupEntry struct {
 	// ID of the backup, by which a Restore names it.
 	ID string `json:"id"`
 
-	// Time at which the backup began: it holds what was there then.
+	// Time at which the backup began. A logical one holds what was there then, a
+	// physical one what was there when its copy was complete.
 	Time metav1.Time `json:"time"`
 
 	// Size in the store in bytes.
@@ -342,9 +352,9 @@ type BackupObservation struct {
 	// +optional
 	FirstRecoverableTime *metav1.Time `json:"firstRecoverableTime,omitempty"`
 
-	// LastRecoverableTime is the latest time that can be restored to: for
-	// logical backups the newest one's, for physical ones the last change that
-	// was archived.
+	// LastRecoverableTime is the latest time that can be restored to: the last
+	// change that was archived, for physical backups of type postgresql, and the
+	// newest backup's for all others.
 	// +optional
 	LastRecoverableTime *metav1.Time `json:"lastRecoverableTime,omitempty"`
 
@@ -357,8 +367,8 @@ type BackupObservation struct {
 	// +optional
 	CatalogTime *metav1.Time `json:"catalogTime,omitempty"`
 
-	// Location in the store: <prefix>/<namespace>/<name>, and logical below it
-	// for that method.
+	// Location in the store: <prefix>/<namespace>/<name>, and below it logical for
+	// that method, or physical for that of type mysql.
 	// +optional
 	Location string `json:"location,omitempty"`
 
@@ -386,7 +396,7 @@ type BackupObservation struct {
 	Backups []BackupEntry `json:"backups,omitempty"`
 }
 
-// BackupSystem is a PostgreSQL cluster with backups in the store.
+// BackupSystem is a database cluster with backups in the store.
 type BackupSystem struct {
 	// SystemIdentifier of the database cluster.
 	SystemIdentifier string `json:"systemIdentifier"`

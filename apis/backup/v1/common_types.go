@@ -147,7 +147,8 @@ type Destination struct {
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// Insecure allows an endpoint without TLS (http): credentials and data can be read
-	// on the way by anyone who reads the traffic. Method physical allows none.
+	// on the way by anyone who reads the traffic. The physical backups of PostgreSQL
+	// allow none.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
 
@@ -165,8 +166,8 @@ type Destination struct {
 
 // Encryption of what leaves the pod.
 type Encryption struct {
-	// SecretRef names the key. For method logical it is an age identity
-	// (AGE-SECRET-KEY-1…, see https://age-encryption.org), for method physical a
+	// SecretRef names the key. It is an age identity (AGE-SECRET-KEY-1…, see
+	// https://age-encryption.org), and for method physical with type postgresql a
 	// passphrase. Backups cannot be restored without it: keep a copy elsewhere.
 	SecretRef SecretKey `json:"secretRef"`
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -24,6 +25,9 @@ type Daemon struct {
 	// User is the user that it runs as, or nil for that of this process. Servers refuse to run as
 	// root.
 	User *syscall.Credential
+
+	// StartWithin is how long a server may take to start, or 0 for two minutes.
+	StartWithin time.Duration
 
 	// shared means that Socket is not the Daemon's to remove.
 	shared bool
@@ -95,7 +99,7 @@ func (d *Daemon) Start(ctx context.Context, log io.Writer, ready func(context.Co
 		close(d.done)
 	}()
 
-	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.StartWithin, startWithin))
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -143,6 +147,20 @@ func (d *Daemon) Wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+}
+
+// WaitShutdown waits until the server has ended because it was asked to, and returns an error if it failed, or if
+// ctx ends first. Another server may be started then.
+func (d *Daemon) WaitShutdown(ctx context.Context) error {
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if d.err != nil {
+		return d.Failed(endedError(filepath.Base(d.cmd.Path), d.err))
+	}
+	return nil
 }
 
 // full reports whether a disk has next to no room left: the output of a server that crashed for

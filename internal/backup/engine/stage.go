@@ -23,6 +23,10 @@ const (
 	readyFile = "ready"
 	endedFile = "ended"
 	wordsFile = "words"
+
+	// openedFile and closedFile exist once a server has started from a copy, and once it has shut down.
+	openedFile = "opened"
+	closedFile = "closed"
 )
 
 // A Stage reports the state of a throw-away server to the container beside its own. A backup may
@@ -58,6 +62,12 @@ func (s *Stage) Write(p []byte) (int, error) {
 // Ready reports that the server accepts connections.
 func (s *Stage) Ready() error { return s.publish(readyFile, "") }
 
+// Opened reports that a server has started from a copy and accepts connections.
+func (s *Stage) Opened() error { return s.publish(openedFile, "") }
+
+// Closed reports that the server of a copy has shut down, so that its files are complete.
+func (s *Stage) Closed() error { return s.publish(closedFile, "") }
+
 // Ended reports why the server ended, so that the other container stops waiting for it.
 func (s *Stage) Ended(err error) error {
 	text, encodeErr := json.Marshal(backup.Failure{Reason: backup.ReasonOf(err), Message: lastLines(err.Error())})
@@ -89,7 +99,7 @@ var errEnded = errors.New("the throw-away database ended")
 func (r Remote) Await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	switch err := r.await(ctx); {
+	switch err := r.await(ctx, readyFile); {
 	case errors.Is(err, errEnded):
 		return r.Failed(backup.Errorf(backup.ToolFailed, "cannot make a throw-away database: %s", r.cause().Message))
 	case err != nil:
@@ -107,8 +117,16 @@ var whyNot = []backup.Reason{
 // AwaitRecovered waits for a server that starts with the files of a backup. It has no time limit
 // but that of ctx, since there may be much to recover. The backup or the store may be the cause
 // if it fails.
-func (r Remote) AwaitRecovered(ctx context.Context) error {
-	switch err := r.await(ctx); {
+func (r Remote) AwaitRecovered(ctx context.Context) error { return r.awaitEither(ctx, readyFile) }
+
+// AwaitOpened waits for a server that starts from a copy, as AwaitRecovered does.
+func (r Remote) AwaitOpened(ctx context.Context) error { return r.awaitEither(ctx, openedFile) }
+
+// AwaitClosed waits until the server of a copy has shut down, as AwaitRecovered does.
+func (r Remote) AwaitClosed(ctx context.Context) error { return r.awaitEither(ctx, closedFile) }
+
+func (r Remote) awaitEither(ctx context.Context, name string) error {
+	switch err := r.await(ctx, name); {
 	case errors.Is(err, errEnded):
 		f := r.cause()
 		if !slices.Contains(whyNot, f.Reason) {
@@ -116,15 +134,16 @@ func (r Remote) AwaitRecovered(ctx context.Context) error {
 		}
 		return r.Failed(backup.Errorf(f.Reason, "%s", f.Message))
 	case err != nil:
-		return fmt.Errorf("cannot wait for the recovery: %w", err)
+		return fmt.Errorf("cannot wait for the throw-away database: %w", err)
 	}
 	return nil
 }
 
-func (r Remote) await(ctx context.Context) error {
+// await waits for a file of the other container, and fails with errEnded if its server ended.
+func (r Remote) await(ctx context.Context, name string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for !r.has(readyFile) {
+	for !r.has(name) {
 		if r.has(endedFile) {
 			return errEnded
 		}

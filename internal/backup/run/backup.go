@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/storeplane/storeplane/internal/backup"
@@ -24,6 +25,11 @@ func (j *job) check(ctx context.Context) error {
 	if _, err := j.server.Version(ctx); err != nil {
 		return err
 	}
+	return j.method.check(ctx, j)
+}
+
+// check checks that the databases to dump are there.
+func (dumps) check(ctx context.Context, j *job) error {
 	databases, err := j.databases(ctx)
 	if err != nil {
 		return err
@@ -72,7 +78,7 @@ func (j *job) backup(ctx context.Context) error {
 		return errors.Join(err, j.undo(ctx, id))
 	}
 	j.report.Backup = new(store.Item{ID: id, Manifest: m}.Entry())
-	j.sayf("backup %s is in the store: %d databases, %d bytes", id, len(m.Dumps), m.Size())
+	j.sayf("backup %s is in the store: %d databases, %d bytes", id, databasesIn(m), m.Size())
 
 	err = j.clean(ctx, policy, id)
 	stop()
@@ -92,34 +98,8 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 	if m.Compression == "" {
 		m.Compression = stream.Zstd
 	}
-	var err error
-	if m.Server, err = j.server.Version(ctx); err != nil {
+	if err := j.method.fill(ctx, j, m); err != nil {
 		return nil, err
-	}
-	if m.System, err = j.server.System(ctx); err != nil {
-		return nil, err
-	}
-	if m.Roles, err = j.server.Roles(ctx); err != nil {
-		return nil, err
-	}
-	databases, err := j.databases(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i, database := range databases {
-		if err := j.notRestoring(ctx, database); err != nil {
-			return nil, err
-		}
-		j.sayf("dumping database %s", database)
-		d, err := j.dump(ctx, m, database, fmt.Sprintf("%03d", i+1))
-		if err != nil {
-			return nil, err
-		}
-		// A restore that began meanwhile may have emptied the database before it was read.
-		if err := j.notRestoring(ctx, database); err != nil {
-			return nil, err
-		}
-		m.Dumps = append(m.Dumps, *d)
 	}
 	// The sizes are listed again: what a store lists may differ from what it acknowledged.
 	sizes, err := j.store.Sizes(ctx, id)
@@ -148,10 +128,48 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 	return m, j.store.Commit()
 }
 
+// fill dumps the databases.
+func (dumps) fill(ctx context.Context, j *job, m *backup.Manifest) error {
+	var err error
+	if m.Server, err = j.server.Version(ctx); err != nil {
+		return err
+	}
+	if m.System, err = j.server.System(ctx); err != nil {
+		return err
+	}
+	if m.Roles, err = j.server.Roles(ctx); err != nil {
+		return err
+	}
+	databases, err := j.databases(ctx)
+	if err != nil {
+		return err
+	}
+	for i, database := range databases {
+		if err := j.notRestoring(ctx, database); err != nil {
+			return err
+		}
+		j.sayf("dumping database %s", database)
+		d, err := j.dump(ctx, m, database, fmt.Sprintf("%03d", i+1))
+		if err != nil {
+			return err
+		}
+		// A restore that began meanwhile may have emptied the database before it was read.
+		if err := j.notRestoring(ctx, database); err != nil {
+			return err
+		}
+		m.Dumps = append(m.Dumps, *d)
+	}
+	return nil
+}
+
 // notRestoring returns an error while a Restore writes into a database, and after one was stopped
 // half-way: the dump would be of a part of a backup, and would count as the newest good one.
 func (j *job) notRestoring(ctx context.Context, database string) error {
-	l, err := j.server.Locked(ctx, database)
+	return notRestoring(ctx, j.server, database)
+}
+
+func notRestoring(ctx context.Context, s engine.Server, database string) error {
+	l, err := s.Locked(ctx, database)
 	if err != nil || l == nil || !l.Began || l.Restored || l.Backup == "" {
 		return err
 	}
@@ -160,22 +178,32 @@ func (j *job) notRestoring(ctx context.Context, database string) error {
 
 // dump dumps a database into the store.
 func (j *job) dump(ctx context.Context, m *backup.Manifest, database, prefix string) (*backup.Dump, error) {
-	w, err := stream.NewWriter(ctx, j.store, m.ID, stream.Options{
-		Compression: m.Compression, Key: j.key, ObjectSize: j.ObjectSize, Prefix: prefix, Suffix: suffixes[m.Engine],
+	d := &backup.Dump{Database: database}
+	err := j.upload(ctx, m, prefix, suffixes[m.Engine], d, func(w io.Writer) error {
+		var err error
+		d.Tables, err = j.server.Dump(ctx, database, w)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	tables, err := j.server.Dump(ctx, database, w)
+	return d, nil
+}
+
+// upload writes what a function writes into the store, as the objects of a dump.
+func (j *job) upload(ctx context.Context, m *backup.Manifest, prefix, suffix string, d *backup.Dump, write func(io.Writer) error) error {
+	w, err := stream.NewWriter(ctx, j.store, m.ID, stream.Options{
+		Compression: m.Compression, Key: j.key, ObjectSize: j.ObjectSize, Prefix: prefix, Suffix: suffix,
+	})
 	if err != nil {
+		return err
+	}
+	if err := write(w); err != nil {
 		w.Abort()
-		return nil, err
+		return err
 	}
-	objects, n, err := w.Finish()
-	if err != nil {
-		return nil, err
-	}
-	return &backup.Dump{Database: database, Objects: objects, Bytes: n, Tables: tables}, nil
+	d.Objects, d.Bytes, err = w.Finish()
+	return err
 }
 
 // undo removes the remains of a failed backup, even if the pod is being stopped.

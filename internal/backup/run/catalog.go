@@ -82,16 +82,17 @@ func isUnsealed(item store.Item, first *store.Item) bool {
 }
 
 // choose returns the backup that a Task names: by its id, or the newest up to a time, or the
-// newest, good or not, unless there are several databases' for a Restore to choose from. If that one is damaged, an older one is not taken instead, which is for
+// newest, good or not, unless there are several databases' for a Restore to choose from. A Task may limit
+// the choice to one of them. If that one is damaged, an older one is not taken instead, which is for
 // the user to decide. But backups that were not written with the key, or cannot be read with it,
 // are skipped unless the id names them. A plain one beside encrypted ones is not restored unless
 // the id names it. Times are compared by the second, so that a time copied
 // from a status matches its own backup.
 func choose(l *store.Listing, t backup.Task) (store.Item, error) {
-	items := slices.Clone(l.Items)
+	items := ofSystem(l.Items, t.System)
 	slices.Reverse(items)
-	if t.Action == backup.Restore && t.ID == "" && t.Time == nil {
-		if err := ambiguous(l); err != nil {
+	if t.Action == backup.Restore && t.ID == "" && t.Time == nil && t.System == "" {
+		if err := ambiguous(l, methodOf(t).chosenBy()); err != nil {
 			return store.Item{}, err
 		}
 	}
@@ -122,6 +123,8 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup %s", t.ID)
 	case t.Time != nil && len(items) > 0:
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of %s or before", t.Time.UTC().Format("2006-01-02 15:04:05 MST"))
+	case t.System != "":
+		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of system %s", t.System)
 	}
 	return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup")
 }

@@ -237,7 +237,7 @@ func (f *fixture) do(ctx context.Context, a backup.Action, with ...func(*backup.
 	}
 	content, err := json.Marshal(task)
 	must(f.t, err)
-	if a == backup.Verify {
+	if a == backup.Verify || a == backup.Backup && task.Method == backupv1.Physical {
 		defer f.beServed(task)()
 	}
 	code := f.Main(ctx, string(content))
@@ -265,7 +265,11 @@ func (f *fixture) beServed(task backup.Task) (end func()) {
 	beside := *f.Program
 	beside.Source, beside.Store, beside.Key, beside.Volume = "", "", "", ""
 	beside.Report, beside.Log = filepath.Join(f.t.TempDir(), "report"), discard
-	content, err := json.Marshal(backup.Task{Action: backup.Serve, Database: backup.Database{Engine: task.Database.Engine}})
+	serve := backup.Task{Action: backup.Serve, Database: backup.Database{Engine: task.Database.Engine}}
+	if task.Method == backupv1.Physical {
+		serve.Method, serve.For = task.Method, task.Action
+	}
+	content, err := json.Marshal(serve)
 	must(f.t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(f.t.Context()))
 	ended := make(chan struct{})
@@ -319,7 +323,7 @@ func (f *fixture) failed(r backup.Report, code int, reason backup.Reason) {
 func (f *fixture) open() *store.Store {
 	f.t.Helper()
 	s, err := store.Open(f.t.Context(), f.task.Destination, backup.Folder(f.task.Destination.Prefix, f.task.Namespace, f.task.Name),
-		store.Options{Credentials: f.Store, Volume: f.Volume, Beat: f.Beat})
+		store.Options{Method: f.task.Method, Credentials: f.Store, Volume: f.Volume, Beat: f.Beat})
 	must(f.t, err)
 	f.t.Cleanup(func() { _ = s.Close() })
 	return s

@@ -42,6 +42,9 @@ type Program struct {
 	// Sync is that of store.Options.
 	Sync func(dir string) error
 
+	// Accept returns an error for a backup that Fetch is not to unpack. Nil takes each.
+	Accept func(m *backup.Manifest) error
+
 	// ObjectSize, Beat and LockBeat override the defaults of their packages, unless 0.
 	ObjectSize     int64
 	Beat, LockBeat time.Duration
@@ -103,12 +106,12 @@ func (p *Program) Do(ctx context.Context, task string) backup.Report {
 	hide := secrets{}
 	hide.addFolder(p.Store)
 	hide.addFile(p.Key)
-	if t.Method == backupv1.Physical {
+	if byPgBackRest(t) {
 		hide.addFolder(p.Source)
 		return hide.report(physical.Run(ctx, t))
 	}
 
-	j := &job{Program: p, task: t, report: backup.Report{Action: t.Action, Started: started, Place: t.Place()}, hide: &hide}
+	j := &job{Program: p, task: t, method: methodOf(t), report: backup.Report{Action: t.Action, Started: started, Place: t.Place()}, hide: &hide}
 	log := &lines{to: p.Log, hide: j.hide}
 	j.log = log
 	err := j.do(ctx)
@@ -127,6 +130,11 @@ func (p *Program) Do(ctx context.Context, task string) backup.Report {
 	}
 	j.report.Finished = p.Now()
 	return hide.report(j.report)
+}
+
+// byPgBackRest reports whether the Task is about backups of pgBackRest, which package physical handles.
+func byPgBackRest(t backup.Task) bool {
+	return t.Method == backupv1.Physical && t.Database.Engine != backupv1.MySQL
 }
 
 // storeFailed reports whether more requests to the store are of no use.
@@ -151,6 +159,7 @@ type job struct {
 	*Program
 
 	task   backup.Task
+	method method
 	report backup.Report
 	hide   *secrets
 	log    io.Writer
@@ -170,13 +179,21 @@ func (j *job) do(ctx context.Context) error {
 		backup.Check:   j.check,
 		backup.Backup:  j.backup,
 		backup.Verify:  j.verify,
-		backup.Restore: j.restore,
+		backup.Restore: func(ctx context.Context) error { return j.method.restore(ctx, j) },
 		backup.Delete:  j.delete,
 	}
 	act, ok := actions[j.task.Action]
 	if !ok {
 		return backup.Errorf(backup.InvalidTask, "there is no action %q", j.task.Action)
 	}
+	if err := j.open(ctx); err != nil {
+		return err
+	}
+	return act(ctx)
+}
+
+// open reads the key, and opens the store.
+func (j *job) open(ctx context.Context) error {
 	if j.task.Namespace == "" || j.task.Name == "" {
 		return backup.Errorf(backup.InvalidTask, "the task names no Backup")
 	}
@@ -191,11 +208,10 @@ func (j *job) do(ctx context.Context) error {
 	if j.seal, err = j.key.Seal(j.task.Namespace + "/" + j.task.Name); err != nil {
 		return err
 	}
-	j.store, err = store.Open(ctx, j.task.Destination, folder, store.Options{Credentials: j.Store, Volume: j.Volume, Seal: j.seal, Beat: j.Beat, Sync: j.Sync})
-	if err != nil {
-		return err
-	}
-	return act(ctx)
+	j.store, err = store.Open(ctx, j.task.Destination, folder, store.Options{
+		Method: j.task.Method, Credentials: j.Store, Volume: j.Volume, Seal: j.seal, Beat: j.Beat, Sync: j.Sync,
+	})
+	return err
 }
 
 // close closes what is open.

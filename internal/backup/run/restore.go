@@ -16,7 +16,7 @@ import (
 
 // restore restores a backup into the Task's database. The target is unchanged until all that can
 // be checked before has been.
-func (j *job) restore(ctx context.Context) error {
+func (dumps) restore(ctx context.Context, j *job) error {
 	if err := j.connect(ctx); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/backup/engine/mysql"
 	"github.com/storeplane/storeplane/internal/backup/physical"
 )
 
@@ -33,7 +34,7 @@ func (p *Program) serve(ctx context.Context, t backup.Task) backup.Report {
 
 // play runs the server, and returns why it ended by itself, or nil if ctx ended.
 func (p *Program) play(ctx context.Context, t backup.Task, stage *engine.Stage) error {
-	if t.Method == backupv1.Physical {
+	if byPgBackRest(t) {
 		return physical.Serve(ctx, physical.Shared{Scratch: p.Scratch, Socket: p.Socket, Archive: p.Archive}, stage, p.Log)
 	}
 	d, err := engine.NewDaemon(p.Scratch, p.Socket)
@@ -41,6 +42,13 @@ func (p *Program) play(ctx context.Context, t backup.Task, stage *engine.Stage) 
 		return err
 	}
 	defer d.Stop()
+	if t.Method == backupv1.Physical {
+		c := mysql.CopyServing{Daemon: d, Stage: stage, Scratch: p.Scratch, Log: io.MultiWriter(stage, p.Log)}
+		if err := c.Serve(ctx, t.For); ctx.Err() == nil {
+			return err
+		}
+		return nil
+	}
 	if err := serve(ctx, t.Database.Engine, d, io.MultiWriter(stage, p.Log)); err != nil {
 		return err
 	}

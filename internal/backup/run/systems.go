@@ -13,7 +13,7 @@ import (
 // A database that is lost and created again under its name backs up to the folder of the lost one.
 // The backups of the lost one do not expire by those of the new one, which may be empty, and no
 // Restore takes one of them without being asked to. The two are distinguished by the identifier that
-// PostgreSQL's initdb generates. Other engines have none that outlives a server.
+// PostgreSQL's initdb generates, or a DatabaseCluster of engine mysql. Other engines have none that outlives a server.
 
 // ownSystem returns the system of the newest backup that was written with the key, or "".
 func ownSystem(l *store.Listing) string {
@@ -53,9 +53,17 @@ func otherSystems(l *store.Listing, own string) []backup.System {
 	return out[max(0, len(out)-maxOthers):]
 }
 
+// ofSystem returns the backups that may be of a system, or all for "". One whose manifest cannot be read may be of
+// any: an older one is not taken in its place.
+func ofSystem(items []store.Item, system string) []store.Item {
+	return slices.DeleteFunc(slices.Clone(items), func(i store.Item) bool {
+		return system != "" && i.Manifest != nil && i.Manifest.System != system
+	})
+}
+
 // ambiguous returns an error if there are backups of several systems, which a Restore that names
-// neither a backup nor a time does not choose from.
-func ambiguous(l *store.Listing) error {
+// neither a backup nor a time does not choose from. It ends with how to choose.
+func ambiguous(l *store.Listing, how string) error {
 	own := ownSystem(l)
 	others := otherSystems(l, own)
 	if len(others) == 0 {
@@ -65,5 +73,5 @@ func ambiguous(l *store.Listing) error {
 	for _, s := range others {
 		list = append(list, fmt.Sprintf("%d of %s, from %s to %s", s.Count, s.ID, s.First.UTC().Format(time.RFC3339), s.Last.UTC().Format(time.RFC3339)))
 	}
-	return backup.Errorf(backup.InvalidTask, "the backups are of several databases that had this name: beside those of %s there are %s. Name the backup in source.id, or a time in source.time", own, strings.Join(list, "; "))
+	return backup.Errorf(backup.InvalidTask, "the backups are of several databases that had this name: beside those of %s there are %s. %s", own, strings.Join(list, "; "), how)
 }

@@ -1,10 +1,12 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
 	"github.com/storeplane/storeplane/internal/backup/store"
@@ -18,7 +20,7 @@ func (j *job) verify(ctx context.Context) error {
 		return err
 	}
 	defer j.pin(ctx, item.ID)()
-	rows, err := j.tryOut(ctx, item.Manifest)
+	rows, err := j.method.tryOut(ctx, j, item.Manifest)
 	if err != nil {
 		// The backup no longer counts as verified.
 		if backup.ReasonOf(err) == backup.BackupCorrupt {
@@ -68,12 +70,15 @@ func (j *job) choose(ctx context.Context) (store.Item, error) {
 	if m.Engine != j.task.Database.Engine {
 		return store.Item{}, backup.Errorf(backup.InvalidTask, "backup %s is of type %s, and the database of type %s", m.ID, m.Engine, j.task.Database.Engine)
 	}
-	j.sayf("taking backup %s: %d databases, %d bytes", m.ID, len(m.Dumps), m.Size())
+	if method := cmp.Or(j.task.Method, backupv1.Logical); m.MethodOf() != method {
+		return store.Item{}, backup.Errorf(backup.InvalidTask, "backup %s is of method %s, and lies among those of method %s: remove it from there", m.ID, m.MethodOf(), method)
+	}
+	j.sayf("taking backup %s: %d databases, %d bytes", m.ID, databasesIn(m), m.Size())
 	return item, nil
 }
 
-// tryOut restores a backup, and returns how many rows it has.
-func (j *job) tryOut(ctx context.Context, m *backup.Manifest) (int64, error) {
+// tryOut restores the dumps of a backup, and returns how many rows they have.
+func (dumps) tryOut(ctx context.Context, j *job, m *backup.Manifest) (int64, error) {
 	remote := engine.Remote{Dir: j.Socket, Scratch: j.Scratch}
 	if err := remote.Await(ctx); err != nil {
 		return 0, err

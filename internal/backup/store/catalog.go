@@ -260,13 +260,14 @@ func (s *Store) RemoveAll(ctx context.Context) error {
 
 // removeProbes removes objects that a check may have left, and the folders if they are empty.
 func (s *Store) removeProbes(ctx context.Context) error {
-	for _, folder := range []string{s.folders.current, s.folders.old} {
+	for _, folder := range s.folders.all() {
 		if err := s.bucket.Delete(ctx, folder+"/"+probe); err != nil && !missing(err) {
 			return s.fail("delete", probe, err)
 		}
-		if s.tidy != nil {
-			s.tidy(folder)
-		}
+	}
+	if s.tidy != nil {
+		s.tidy(s.folders.current)
+		s.tidy(s.folders.whole)
 	}
 	return nil
 }

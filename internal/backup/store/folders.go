@@ -5,26 +5,39 @@ import (
 	"strings"
 	"sync"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
 // folders are the folders of the backups of a Backup. They may contain other objects: the old one
 // may also be that of a DatabaseCluster, with its pgBackRest repository.
 type folders struct {
-	// current is where backups are written, and old is where older versions wrote them.
+	// current is where backups are written, and old is where older versions wrote them, or "" for a method
+	// that older versions did not have.
 	current, old string
+
+	// whole is the folder that has those of all methods.
+	whole string
 
 	mu sync.Mutex
 	// inOld are the ids of the backups that were found in the old folder.
 	inOld map[string]bool
 }
 
-func newFolders(folder string) folders {
-	return folders{current: backup.Logical(folder), old: folder, inOld: map[string]bool{}}
+func newFolders(folder string, m backupv1.Method) folders {
+	if m == backupv1.Physical {
+		return folders{current: backup.Physical(folder), whole: folder}
+	}
+	return folders{current: backup.Logical(folder), old: folder, whole: folder, inOld: map[string]bool{}}
 }
 
-// all returns both folders.
-func (f *folders) all() []string { return []string{f.old, f.current} }
+// all returns the folders that have backups.
+func (f *folders) all() []string {
+	if f.old == "" {
+		return []string{f.current}
+	}
+	return []string{f.old, f.current}
+}
 
 // of returns the folder of an object by its name, which begins with the id of its backup.
 func (f *folders) of(name string) string {

@@ -22,7 +22,7 @@ const (
 	concurrency = 2
 )
 
-// A Store holds the logical backups of one Backup.
+// A Store holds the backups of one Backup.
 type Store struct {
 	bucket  *blob.Bucket
 	folders folders
@@ -58,6 +58,9 @@ type upload struct{ key, id string }
 
 // Options are the options of a Store.
 type Options struct {
+	// Method is that of the backups: each has folders of its own. Empty is logical.
+	Method backupv1.Method
+
 	// Credentials is the folder with the credentials of the store.
 	Credentials string
 
@@ -77,7 +80,7 @@ type Options struct {
 // Open opens the folder of a Backup's backups in its destination, as backup.Folder names it. No
 // request is sent before the Store is used.
 func Open(ctx context.Context, d backupv1.Destination, folder string, o Options) (*Store, error) {
-	s := &Store{folders: newFolders(folder), where: fmt.Sprintf("%s %s", words[d.Type], d.Bucket), beat: o.Beat, seal: o.Seal}
+	s := &Store{folders: newFolders(folder, o.Method), where: fmt.Sprintf("%s %s", words[d.Type], d.Bucket), beat: o.Beat, seal: o.Seal}
 	if s.beat == 0 {
 		s.beat = beat
 	}

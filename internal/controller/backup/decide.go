@@ -55,7 +55,7 @@ func Decide(s *State) (Decision, error) {
 	v := &view{State: s.here()}
 	v.readSpec()
 	known := s.Backup.Status.AtProvider
-	v.obs = mergeReports(known, v.Runs, s.params().Method)
+	v.obs = mergeReports(known, v.Runs, s.byCluster())
 	v.contact()
 	v.beginning = v.begin()
 
@@ -91,7 +91,7 @@ func (v *view) readSpec() {
 	if v.Problem != nil {
 		v.problem = &refusal{reason: xpv2.ConditionReason(v.Problem.Reason), message: v.Problem.Message}
 	}
-	if v.problem == nil && v.physical() {
+	if v.problem == nil && v.byCluster() {
 		v.problem = v.foreignSchedules()
 	}
 	if v.problem != nil {
@@ -153,7 +153,7 @@ func (v *view) contact() {
 	}
 	for _, r := range v.Runs {
 		reached := r.Action == backup.Check || r.Action == backup.Backup
-		if reached && r.Succeeded() && (r.Digest == v.digest || v.physical() && r.Digest == "") {
+		if reached && r.Succeeded() && (r.Digest == v.digest || v.byCluster() && r.Digest == "") {
 			v.obs.Checked = v.digest
 		}
 	}

@@ -621,6 +621,19 @@ func TestDecide(t *testing.T) {
 				"create " + checkName("orders-backup", digestOf(t, state(physical)), 1),
 			}},
 		},
+		"Copies": {
+			reason: "Copies of MySQL are made as dumps are, by the Backup's own schedule.",
+			state:  state(copied),
+			want: outcome{Phase: backupv1.BackupPending, Ready: waiting, Verified: noBackup, Do: []string{
+				"apply ServiceAccount orders-dump", "apply NetworkPolicy orders-dump-database", "apply NetworkPolicy orders-dump",
+				"apply CronJob orders-dump", "apply CronJob orders-verify", "create " + checkName("orders", digestOf(t, state(copied)), 1),
+			}},
+		},
+		"CopyNow": {
+			reason: "And when a user asks for one.",
+			state:  state(copied, settle(t), checked(t), annotated(backupv1.RunNowAnnotation, "a")),
+			want:   outcome{Phase: backupv1.BackupScheduled, Ready: "True Available", Verified: noBackup, Do: []string{"create " + runName("orders", "a")}, Events: []string{"Normal Ready"}},
+		},
 		"PhysicalEarly": {
 			reason: "Its CronJobs come once the database is ready.",
 			state:  state(physical, func(s *State) { s.CronJobs = nil }),

@@ -43,7 +43,7 @@ func DecideDeletion(s *State) (Deletion, error) {
 		d.Failed = stays(s.Problem.Message)
 		return d, nil
 	}
-	if s.physical() && len(s.foreign()) == 0 {
+	if s.byCluster() && len(s.foreign()) == 0 {
 		d.Failed = stays("the CronJobs of its DatabaseCluster, which know its repository, are gone")
 		return d, nil
 	}

@@ -56,6 +56,7 @@ func TestDecideDeletion(t *testing.T) {
 		"Volume":       {reason: "The data went with its volume.", state: state(wanted, func(s *State) { s.Problem = &resolve.Problem{Reason: backupv1.ReasonVolumeNotFound} }), want: want{Done: true}},
 		"Namespace":    {reason: "No pod can be made in a namespace that goes.", state: state(wanted, func(s *State) { s.NamespaceGone = true }), want: want{Done: true}},
 		"Physical":     {reason: "A repository is deleted by who knows it.", state: state(wanted, physical), want: want{Create: "orders-backup-delete-1"}},
+		"Copies":       {reason: "Copies of MySQL need no DatabaseCluster to be deleted.", state: state(wanted, copied, func(s *State) { s.Source, s.Cluster = resolve.Source{}, resolve.Cluster{} }), want: want{Create: "orders-delete-1"}},
 		"PhysicalGone": {reason: "No CronJob knows it any more.", state: state(wanted, physical, func(s *State) { s.CronJobs = nil }), want: want{Failed: "cannot delete the backups: the CronJobs of its DatabaseCluster, which know its repository, are gone" + hint}},
 	}
 	for name, tc := range cases {

@@ -34,11 +34,12 @@ type escrow struct {
 	kept     *corev1.Secret
 	possible bool
 
-	// own is set for method logical, whose Secret is created here.
+	// own is set for a Backup whose Secret is created here. That of the backups of a DatabaseCluster's own is the
+	// cluster's.
 	own *ownKey
 }
 
-// ownKey is the generated key of a Backup with method logical.
+// ownKey is the generated key of a Backup whose backups are made here.
 type ownKey struct {
 	// taken is true if a Secret has the key's name and was not created for the Backup.
 	taken bool
@@ -50,13 +51,13 @@ type ownKey struct {
 
 // escrow reads the key and its copy, for a Backup that requests a copy and that a DatabaseCluster
 // has created for itself: no other Backup may have a copy kept under the name of that cluster. A
-// Backup with method logical needs no request.
+// Backup whose backups are made here needs no request.
 func (e *external) escrow(ctx context.Context, s *State) error {
 	b, p := s.Backup, s.params()
 	switch {
 	case xpmeta.WasDeleted(b):
 		return nil
-	case !s.physical():
+	case !s.byCluster():
 		return e.ownKey(ctx, s)
 	case b.Annotations[backup.EscrowAnnotation] == "":
 		return nil
@@ -90,7 +91,7 @@ func (e *external) escrow(ctx context.Context, s *State) error {
 	return e.place(ctx, out)
 }
 
-// ownKey reads or generates the key of a Backup with method logical that names none. A Backup that
+// ownKey reads or generates the key of a Backup that names none. A Backup that
 // has begun with a key keeps it, whatever is set later and wherever its backups are written to.
 func (e *external) ownKey(ctx context.Context, s *State) error {
 	b := s.Backup
@@ -155,7 +156,7 @@ func (e *external) isClusters(ctx context.Context, b *backupv1.Backup) (bool, er
 }
 
 func (s *State) escrowName() string {
-	if s.physical() {
+	if s.byCluster() {
 		return backup.EscrowName(s.Backup.Namespace, s.params().Source.Connection.DatabaseClusterRef.Name)
 	}
 	return backup.LogicalEscrowName(s.Backup.Namespace, s.Backup.Name)
@@ -173,8 +174,8 @@ func (s *State) encryption() *backupv1.Encryption {
 	return &backupv1.Encryption{SecretRef: backupv1.SecretKey{Name: backup.LogicalKeyName(s.Backup.Name), Key: backup.EscrowKey}}
 }
 
-// beginning is how a Backup with method logical continues that names no key and has none in its
-// namespace.
+// beginning is how a Backup continues whose backups are made here, that names no key and has none in
+// its namespace.
 type beginning int
 
 const (

@@ -172,6 +172,16 @@ func listing(r workload.Run, entries ...backup.Entry) workload.Run {
 	return r
 }
 
+// copied turns the Backup into one of copies of a DatabaseCluster of MySQL.
+func copied(s *State) {
+	p := s.params()
+	p.Method = backupv1.Physical
+	p.Source = backupv1.Database{Type: backupv1.MySQL, Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "ledger"}}}
+	s.Source = resolve.Source{Version: "9.7", Print: "source/1"}
+	s.Source.Secret, s.Source.Cluster = "ledger-dumper", "ledger"
+	s.Cluster = resolve.Cluster{Engine: backupv1.MySQL, Version: "9.7", Storage: resource.MustParse("20Gi")}
+}
+
 // physical turns the Backup into that of a DatabaseCluster whose CronJob exists.
 func physical(s *State) {
 	p := s.params()

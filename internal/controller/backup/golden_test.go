@@ -52,6 +52,8 @@ func TestGolden(t *testing.T) {
 		}), func(s *State) {
 			s.Source.Secret, s.Source.Cluster, s.Source.Version = "ledger-connection", "ledger", "9.7"
 		}),
+		// One makes the copies, too.
+		"mysqlcopy": state(copied, func(s *State) { s.Escrow = &escrow{key: []byte("key"), own: &ownKey{draws: true}} }),
 	}
 	for name, s := range cases {
 		t.Run(name, func(t *testing.T) {

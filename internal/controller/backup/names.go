@@ -81,8 +81,12 @@ func owner(b *backupv1.Backup) metav1.OwnerReference {
 
 // location returns the path of the backups in their store.
 func location(s *State) string {
-	if s.physical() {
+	if s.byCluster() {
 		return backup.Folder(s.params().Destination.Prefix, s.Backup.Namespace, s.params().Source.Connection.DatabaseClusterRef.Name)
 	}
-	return backup.Logical(backup.Folder(s.params().Destination.Prefix, s.Backup.Namespace, s.Backup.Name))
+	folder := backup.Folder(s.params().Destination.Prefix, s.Backup.Namespace, s.Backup.Name)
+	if s.copies() {
+		return backup.Physical(folder)
+	}
+	return backup.Logical(folder)
 }

@@ -43,10 +43,10 @@ func (s *State) policy() *networkingv1.NetworkPolicy {
 
 // sourcePolicy returns the NetworkPolicy by which pods reach the database that they read. Pods that
 // verify or delete do not need it, and a backup that is verified may contain programs. It is nil
-// while it is not known which database that is, so that an existing policy stays, and for method
-// physical, whose pods reach the servers by a policy of the DatabaseCluster.
+// while it is not known which database that is, so that an existing policy stays, and for the
+// backups of a DatabaseCluster's own, whose pods reach the servers by a policy of the cluster.
 func (s *State) sourcePolicy() *networkingv1.NetworkPolicy {
-	if s.physical() || s.Source.Secret == "" {
+	if s.byCluster() || s.Source.Secret == "" {
 		return nil
 	}
 	pods := metav1.LabelSelector{MatchLabels: map[string]string{backupv1.BackupLabel: s.Backup.Name}, MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -78,12 +78,17 @@ func (v *view) cronJobs() ([]*batchv1.CronJob, error) {
 			return err
 		}
 		m := meta(v.Backup, name, map[string]string{workload.DigestAnnotation: v.digest})
-		out = append(out, workload.CronJob(m, workload.Schedule{
+		c := workload.CronJob(m, workload.Schedule{
 			Cron: sc.spec, TimeZone: v.params().TimeZone, Suspend: sc.suspended, Period: sc.period,
-		}, a, pod))
+		}, a, pod)
+		if v.copies() {
+			// The volume of a pod that has ended, as large as the database's, stays for as long as its Job does.
+			c.Spec.SuccessfulJobsHistoryLimit, c.Spec.FailedJobsHistoryLimit = new(int32(1)), new(int32(1))
+		}
+		out = append(out, c)
 		return nil
 	}
-	if v.params().Schedule != "" && !v.physical() {
+	if v.params().Schedule != "" && !v.byCluster() {
 		if err := add(objectName(v.Backup.Name), v.schedules[0], backup.Backup); err != nil {
 			return nil, err
 		}

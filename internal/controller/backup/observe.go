@@ -101,20 +101,28 @@ func (e *external) resolve(ctx context.Context, s *State) error {
 func (e *external) references(ctx context.Context, s *State) (err error) {
 	b, p := s.Backup, s.params()
 	deleted := xpmeta.WasDeleted(b)
-	if s.physical() {
+	if s.byCluster() {
 		// Its pods are those of the DatabaseCluster. Once that is deleted, they reach the store by
 		// the Backup's own policy.
 		if s.Store.Store, err = e.reach.Resolved(ctx, b.Namespace, p.Destination); err != nil || deleted {
 			return err
 		}
-		s.Cluster, err = e.reach.Cluster(ctx, b.Namespace, p.Source.Connection.DatabaseClusterRef.Name)
-		return err
+		name := p.Source.Connection.DatabaseClusterRef.Name
+		if s.Cluster, err = e.reach.Cluster(ctx, b.Namespace, name); err != nil {
+			return err
+		}
+		return s.Cluster.Check(name, p.Source.Type)
 	}
 	if s.Store, err = e.reach.Store(ctx, b.Namespace, b.Spec.ProviderConfigReference, p.Destination, storeSecretName(b.Name)); err != nil || deleted {
 		return err
 	}
 	if s.Source, err = e.reach.Source(ctx, b.Namespace, p.Source); err != nil {
 		return err
+	}
+	if s.copies() {
+		if s.Cluster, err = e.reach.Volumes(ctx, b.Namespace, s.Source.Cluster); err != nil {
+			return err
+		}
 	}
 	if s.Source.Waiting != "" && b.Status.AtProvider.Checked == "" {
 		return (&resolve.Problem{Reason: backupv1.ReasonDatabaseClusterNotReady, Message: s.Source.Waiting}).Error()
@@ -123,10 +131,10 @@ func (e *external) references(ctx context.Context, s *State) (err error) {
 	return err
 }
 
-// archived reads from the status of a physical Backup's DatabaseCluster up to which time its
-// archive can be restored, and what is missing in it.
+// archived reads from the status of a Backup's DatabaseCluster with an archive up to which time that
+// can be restored, and what is missing in it.
 func (e *external) archived(ctx context.Context, s *State) error {
-	if !s.physical() || xpmeta.WasDeleted(s.Backup) {
+	if !s.byCluster() || xpmeta.WasDeleted(s.Backup) {
 		return nil
 	}
 	cm := &corev1.ConfigMap{}

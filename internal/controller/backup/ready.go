@@ -23,7 +23,7 @@ type view struct {
 	verify    *schedule
 	digest    string
 
-	// beginning is how a Backup with method logical continues that has no key.
+	// beginning is how a Backup whose backups are made here continues that has no key.
 	beginning beginning
 
 	// problem is why nothing can be done, or nil.

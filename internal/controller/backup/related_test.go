@@ -119,7 +119,7 @@ func TestPoll(t *testing.T) {
 	}
 	archived := func(ago time.Duration) func(*backupv1.Backup) {
 		return func(b *backupv1.Backup) {
-			b.Spec.ForProvider.Method = backupv1.Physical
+			b.Spec.ForProvider.Method, b.Spec.ForProvider.Source.Type = backupv1.Physical, backupv1.PostgreSQL
 			b.Status.AtProvider.LastRecoverableTime = new(metav1.NewTime(now.Add(-ago)))
 		}
 	}
@@ -132,7 +132,10 @@ func TestPoll(t *testing.T) {
 		"Physical":   {reason: "The archive's time advances each five minutes.", backup: good(archived(time.Minute)), want: 5 * time.Minute},
 		"Advances":   {reason: "It should have advanced.", backup: good(archived(10 * time.Minute)), want: time.Minute},
 		"Hibernated": {reason: "It does not while the database is hibernated.", backup: good(archived(48 * time.Hour)), want: 10 * time.Minute},
-		"Unarchived": {reason: "Nothing has been archived yet.", backup: good(func(b *backupv1.Backup) { b.Spec.ForProvider.Method = backupv1.Physical }), want: time.Minute},
+		"Unarchived": {reason: "Nothing has been archived yet.", backup: good(func(b *backupv1.Backup) {
+			b.Spec.ForProvider.Method, b.Spec.ForProvider.Source.Type = backupv1.Physical, backupv1.PostgreSQL
+		}), want: time.Minute},
+		"Copies": {reason: "MySQL has no archive that advances.", backup: good(archived(10*time.Minute), func(b *backupv1.Backup) { b.Spec.ForProvider.Source.Type = backupv1.MySQL }), want: 10 * time.Minute},
 		"Due": {reason: "The next backup should begin soon.", backup: good(func(b *backupv1.Backup) {
 			b.Status.AtProvider.NextScheduleTime = new(metav1.NewTime(now.Add(time.Minute)))
 		}), want: 2 * time.Minute},

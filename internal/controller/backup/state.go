@@ -63,7 +63,17 @@ type State struct {
 
 func (s *State) params() *backupv1.BackupParameters { return &s.Backup.Spec.ForProvider }
 
-func (s *State) physical() bool { return s.params().Method == backupv1.Physical }
+// byCluster reports whether the DatabaseCluster makes the backups itself: by CronJobs of pgBackRest, from whose pods
+// all other pods of the Backup are derived. All other backups are made here, those of method physical of MySQL too.
+func (s *State) byCluster() bool { return byCluster(s.params()) }
+
+func byCluster(p *backupv1.BackupParameters) bool {
+	return p.Method == backupv1.Physical && p.Source.Type == backupv1.PostgreSQL
+}
+
+// copies reports whether the backups are copies of a server's files that are made here: those of method physical of
+// MySQL.
+func (s *State) copies() bool { return s.params().Method == backupv1.Physical && !s.byCluster() }
 
 // verifies reports whether backups are verified on a schedule, and not only when a user requests
 // it.

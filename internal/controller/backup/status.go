@@ -15,11 +15,12 @@ import (
 // mergeReports adds what runs reported to what was known before. Jobs are removed, and their
 // reports with them, so nothing is reverted because its Job is gone. Absorbing the same reports
 // again changes nothing, by which the controller finds out that a Job is no longer needed.
-func mergeReports(known backupv1.BackupObservation, runs []workload.Run, method backupv1.Method) backupv1.BackupObservation {
+// ofCluster is true for the backups of a DatabaseCluster's own pgBackRest.
+func mergeReports(known backupv1.BackupObservation, runs []workload.Run, ofCluster bool) backupv1.BackupObservation {
 	o := *known.DeepCopy()
 	if r := latestCatalog(runs, o.CatalogTime); r != nil {
 		o.CatalogTime = at(r.Report.Finished)
-		catalog(&o, r.Report.Catalog, method)
+		catalog(&o, r.Report.Catalog, ofCluster)
 	}
 	for _, r := range runs {
 		switch {
@@ -32,14 +33,14 @@ func mergeReports(known backupv1.BackupObservation, runs []workload.Run, method 
 		}
 		switch e := r.Report.Backup; r.Action {
 		case backup.Backup:
-			if before(r.Report.Finished, o.CatalogTime) && !lists(&o, e.ID, method) {
+			if before(r.Report.Finished, o.CatalogTime) && !lists(&o, e.ID, ofCluster) {
 				continue // it is gone, or in the store of before
 			}
 			if after(e.Time, o.LastSuccessfulTime) {
 				newest(&o, e)
 			}
 		case backup.Verify:
-			if before(r.Finished, o.CatalogTime) && !lists(&o, e.ID, method) {
+			if before(r.Finished, o.CatalogTime) && !lists(&o, e.ID, ofCluster) {
 				continue // the backup is gone, or counts no longer
 			}
 			if when := verifiedAt(r); after(when, o.LastVerifiedTime) {
@@ -77,7 +78,7 @@ func latestCatalog(runs []workload.Run, since *metav1.Time) *workload.Run {
 // shown is how many backups a status lists.
 const shown = 10
 
-func catalog(o *backupv1.BackupObservation, c *backup.Catalog, method backupv1.Method) {
+func catalog(o *backupv1.BackupObservation, c *backup.Catalog, ofCluster bool) {
 	o.Count, o.NotAuthentic = count(c.Count), c.NotAuthentic[:min(len(c.NotAuthentic), shown)]
 	o.FirstRecoverableTime, o.LastRecoverableTime = atPointer(c.Oldest), atPointer(c.Latest)
 	o.SystemIdentifier, o.OtherSystems = c.System, nil
@@ -96,16 +97,16 @@ func catalog(o *backupv1.BackupObservation, c *backup.Catalog, method backupv1.M
 	switch {
 	case c.Verified != nil && c.Verified.Verified != nil:
 		o.LastVerifiedTime, o.LastVerified = atPointer(c.Verified.Verified), c.Verified.ID
-	case !lists(o, o.LastVerified, method):
+	case !lists(o, o.LastVerified, ofCluster):
 		o.LastVerifiedTime, o.LastVerified = nil, ""
 	}
 }
 
 // lists reports whether the store may hold a backup that was verified, although no backup in the
-// store is marked so. What is recorded beside a logical backup is authoritative. Repositories of
-// older releases have no marks.
-func lists(o *backupv1.BackupObservation, id string, method backupv1.Method) bool {
-	if method != backupv1.Physical {
+// store is marked so. What is recorded beside a backup is authoritative, but for those of a
+// DatabaseCluster's own pgBackRest: repositories of older releases have no marks.
+func lists(o *backupv1.BackupObservation, id string, ofCluster bool) bool {
+	if !ofCluster {
 		return false
 	}
 	return int(o.Count) > len(o.Backups) || slices.ContainsFunc(o.Backups, func(e backupv1.BackupEntry) bool { return e.ID == id })

@@ -56,8 +56,8 @@ func drawRuns(t *rapid.T) []workload.Run {
 func TestAbsorbTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
-		once := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical)
-		twice := mergeReports(once, runs, backupv1.Logical)
+		once := mergeReports(backupv1.BackupObservation{}, runs, false)
+		twice := mergeReports(once, runs, false)
 		if !equality.Semantic.DeepEqual(once, twice) {
 			t.Errorf("-once, +twice:\n%s", cmp.Diff(once, twice))
 		}
@@ -70,10 +70,10 @@ func TestAbsorbMoved(t *testing.T) {
 	made := listing(run("made", backup.Backup, hours(1), hours(2)), e)
 	made.Report.Backup = &e
 	runs := []workload.Run{made, listing(run("checked", backup.Check, hours(3), hours(4)))}
-	if o := mergeReports(backupv1.BackupObservation{}, runs[:1], backupv1.Logical); o.LastSuccessfulTime == nil {
+	if o := mergeReports(backupv1.BackupObservation{}, runs[:1], false); o.LastSuccessfulTime == nil {
 		t.Error("a backup was made, and is not reported")
 	}
-	if o := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical); o.LastSuccessfulTime != nil || o.Count != 0 {
+	if o := mergeReports(backupv1.BackupObservation{}, runs, false); o.LastSuccessfulTime != nil || o.Count != 0 {
 		t.Errorf("the other store has %d backups, the last of %v", o.Count, o.LastSuccessfulTime)
 	}
 }
@@ -106,7 +106,7 @@ func TestAbsorbLate(t *testing.T) {
 func TestAbsorbSilent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
-		once := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		once := mergeReports(backupv1.BackupObservation{}, runs, false)
 		left := slices.Clone(runs)
 		for i := range left {
 			if !rapid.Bool().Draw(t, "silent pod") {
@@ -120,7 +120,7 @@ func TestAbsorbSilent(t *testing.T) {
 			r.Report, r.Silent, r.Failure = nil, true, &backup.Failure{Reason: why}
 			r.Finished = r.Finished.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "later")) * time.Millisecond)
 		}
-		after := mergeReports(once, left, backupv1.Logical)
+		after := mergeReports(once, left, false)
 		if !equality.Semantic.DeepEqual(once, after) {
 			t.Errorf("-with all pods, +without some:\n%s", cmp.Diff(once, after))
 		}
@@ -131,9 +131,9 @@ func TestAbsorbSilent(t *testing.T) {
 func TestAbsorbForgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
-		once := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		once := mergeReports(backupv1.BackupObservation{}, runs, false)
 		left := slices.DeleteFunc(slices.Clone(runs), func(workload.Run) bool { return rapid.Bool().Draw(t, "gone") })
-		after := mergeReports(once, left, backupv1.Logical)
+		after := mergeReports(once, left, false)
 		if !equality.Semantic.DeepEqual(once, after) {
 			t.Errorf("-with all Jobs, +with %d of %d:\n%s", len(left), len(runs), cmp.Diff(once, after))
 		}
@@ -145,9 +145,9 @@ func TestAbsorbForgets(t *testing.T) {
 func TestAbsorbPiecemeal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
-		whole := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		whole := mergeReports(backupv1.BackupObservation{}, runs, false)
 		cut := rapid.IntRange(0, len(runs)).Draw(t, "cut")
-		pieces := mergeReports(mergeReports(backupv1.BackupObservation{}, runs[:cut], backupv1.Logical), runs, backupv1.Logical)
+		pieces := mergeReports(mergeReports(backupv1.BackupObservation{}, runs[:cut], false), runs, false)
 		if !equality.Semantic.DeepEqual(whole, pieces) {
 			t.Errorf("-at once, +in two pieces:\n%s", cmp.Diff(whole, pieces))
 		}
@@ -159,7 +159,7 @@ func TestAbsorbPiecemeal(t *testing.T) {
 func TestNoFalseSuccess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := drawRuns(t)
-		got := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Logical)
+		got := mergeReports(backupv1.BackupObservation{}, runs, false)
 		var good, bad *workload.Run
 		listed := false
 		for i, r := range runs {
@@ -194,7 +194,7 @@ func TestAbsorbPhysical(t *testing.T) {
 		}(),
 		listing(scheduled(hours(26), hours(26.1)), entry(hours(26)), entry(hours(2))),
 	}
-	got := mergeReports(backupv1.BackupObservation{}, runs, backupv1.Physical)
+	got := mergeReports(backupv1.BackupObservation{}, runs, true)
 	if diff := cmp.Diff(at(hours(3.1)), got.LastVerifiedTime); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
@@ -203,7 +203,7 @@ func TestAbsorbPhysical(t *testing.T) {
 	}
 	// The repository was lost, and has another backup now.
 	runs = append(runs, listing(scheduled(hours(50), hours(50.1)), entry(hours(50))))
-	if got := mergeReports(got, runs, backupv1.Physical); got.LastVerifiedTime != nil || got.LastVerified != "" {
+	if got := mergeReports(got, runs, true); got.LastVerifiedTime != nil || got.LastVerified != "" {
 		t.Errorf("a backup that is gone counts as verified: %s at %s", got.LastVerified, got.LastVerifiedTime)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // template returns the template of the pods for an action.
 func (s *State) template(a backup.Action) (corev1.PodTemplateSpec, error) {
-	if s.physical() {
+	if s.byCluster() {
 		return s.derived(a).Template()
 	}
 	flavour, err := workload.FlavourOf(s.params().Source.Type, s.Source.Version)
@@ -34,7 +34,7 @@ func (s *State) template(a backup.Action) (corev1.PodTemplateSpec, error) {
 		Store:     s.Store.Store,
 		Account:   cmp.Or(s.Store.ServiceAccount, objectName(s.Backup.Name)),
 		Resources: s.params().Resources,
-		Scratch:   s.scratch(nil),
+		Scratch:   s.scratch(s.copySize()),
 		ThrowAway: s.throwAway(),
 	}
 	if e := s.encryption(); e != nil {
@@ -57,7 +57,7 @@ func (s *State) task(a backup.Action) backup.Task {
 	p := s.params()
 	t := backup.Task{
 		Action:      a,
-		Method:      backupv1.Logical,
+		Method:      cmp.Or(s.params().Method, backupv1.Logical),
 		Namespace:   s.Backup.Namespace,
 		Name:        s.Backup.Name,
 		Database:    backup.Database{Engine: p.Source.Type, Databases: p.Source.Databases},
@@ -95,7 +95,7 @@ func (s *State) here() *State {
 
 // place returns the place of the backups, or "" while it is not known.
 func (s *State) place() string {
-	if !s.physical() {
+	if !s.byCluster() {
 		if s.Store.Destination.Type == "" {
 			return ""
 		}
@@ -160,6 +160,15 @@ func (s *State) scratch(otherwise *resource.Quantity) *workload.Scratch {
 		return nil
 	}
 	return &workload.Scratch{Size: *size, Class: v.StorageClassName}
+}
+
+// copySize returns the size of the volume for a copy where the Backup sets none: that of the servers' own, which
+// the copy fits. It is nil for dumps.
+func (s *State) copySize() *resource.Quantity {
+	if !s.copies() {
+		return nil
+	}
+	return &s.Cluster.Storage
 }
 
 // digest returns the digest of what is reached. A new digest requires a new check.

@@ -12,7 +12,8 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 )
 
-// OwnKey is the generated key of a Backup with method logical, as far as it exists.
+// OwnKey is the generated key of a Backup, as far as it exists. Those that a DatabaseCluster's CronJobs make have
+// that of the cluster.
 type OwnKey struct {
 	// Secret is the one in the Backup's namespace, nil if none was created for the Backup. Taken is
 	// true if another Secret has its name.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -123,6 +124,31 @@ func TestTarget(t *testing.T) {
 	s, err := r.Target(t.Context(), "shop", backupv1.Database{Type: backupv1.MySQL, Connection: backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "orders"}}})
 	if err != nil || s.Secret != "orders-connection" || s.Cluster != "orders" {
 		t.Errorf("Target(...): got Secret %q of %q, %v", s.Secret, s.Cluster, err)
+	}
+}
+
+// TestVolumes: the size of a cluster's volumes is the claim's, or that of the first volume where the claim sets none.
+func TestVolumes(t *testing.T) {
+	volume := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-orders-mysql-0"}}
+	volume.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("50Gi")}
+	cases := map[string]struct {
+		reason  string
+		objects []client.Object
+		want    string
+		err     string
+	}{
+		"Claim":   {reason: "The claim's comes first.", objects: []client.Object{cluster("True", ""), volume}, want: "20Gi"},
+		"Volume":  {reason: "Its environment's default may have been another one when the volume was created.", objects: []client.Object{mysqlCluster(), volume}, want: "50Gi"},
+		"TooSoon": {reason: "A cluster that was only just created has no volume.", objects: []client.Object{mysqlCluster()}, want: "0"},
+		"Missing": {reason: "There is no cluster.", want: "0", err: "DatabaseClusterNotFound: connection.databaseClusterRef names DatabaseCluster orders, which does not exist in namespace shop"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := resolver(t, tc.objects...).Volumes(t.Context(), "shop", "orders")
+			if got := c.Storage.String(); got != tc.want || words(err) != tc.err {
+				t.Errorf("%s\nVolumes(...): got %s, %q, want %s, %q", tc.reason, got, words(err), tc.want, tc.err)
+			}
+		})
 	}
 }
 

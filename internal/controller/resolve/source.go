@@ -16,7 +16,9 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/controller/workload"
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 // Source is the source of the data, or the target of a Restore.
@@ -115,8 +117,8 @@ func (r *Resolver) cluster(ctx context.Context, namespace, name, secret string, 
 	if err != nil {
 		return Source{}, err
 	}
-	if c.Engine != db.Type {
-		return Source{}, problem(backupv1.ReasonInvalidTask, "connection.databaseClusterRef names DatabaseCluster %s, whose engine is %s, and type is %s: create this object again with type %s", name, c.Engine, db.Type, c.Engine)
+	if err := c.Check(name, db.Type); err != nil {
+		return Source{}, err
 	}
 	out := Source{Version: cmp.Or(db.Version, c.Version), Waiting: c.Waiting}
 	s, err := r.secret(ctx, namespace, secret, "connection.databaseClusterRef")
@@ -138,6 +140,35 @@ type Cluster struct {
 
 	// Waiting is a message why it is not ready, or "" if it is.
 	Waiting string
+}
+
+// Check returns a Problem if the DatabaseCluster, of that name, is not of the engine that an object names.
+func (c Cluster) Check(name string, engine backupv1.Engine) error {
+	if c.Engine == engine {
+		return nil
+	}
+	return problem(backupv1.ReasonInvalidTask, "connection.databaseClusterRef names DatabaseCluster %s, whose engine is %s, and type is %s: create this object again with type %s", name, c.Engine, engine, c.Engine)
+}
+
+// Volumes returns the DatabaseCluster of a name with the size of its servers' volumes, or with zero if that is not
+// known yet. A claim that sets no size has that of its environment when it was created, which its first volume
+// shows.
+func (r *Resolver) Volumes(ctx context.Context, namespace, name string) (Cluster, error) {
+	c, err := r.Cluster(ctx, namespace, name)
+	if err != nil || !c.Storage.IsZero() {
+		return c, err
+	}
+	pvc := &corev1.PersistentVolumeClaim{}
+	volume := instance.VolumeClaim(build.Scope{Claim: name}.Name(string(c.Engine)) + "-0")
+	err = r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: volume}, pvc)
+	switch {
+	case kerrors.IsNotFound(err):
+		return c, nil
+	case err != nil:
+		return Cluster{}, fmt.Errorf("cannot get PersistentVolumeClaim %s/%s: %w", namespace, volume, err)
+	}
+	c.Storage = pvc.Spec.Resources.Requests[corev1.ResourceStorage]
+	return c, nil
 }
 
 var clusterKind = appsv1.GroupVersion.WithKind(appsv1.DatabaseClusterKind)

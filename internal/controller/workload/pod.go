@@ -102,16 +102,27 @@ func (p Pod) Template() (corev1.PodTemplateSpec, error) {
 			Volumes:    volumes,
 		},
 	}
-	if p.Task.Action != backup.Verify {
+	if !p.runsThrowAway() {
 		bound(&out.Spec.Containers[0], p.Task.Action, p.Resources)
 		return out, nil
 	}
 	if err := addThrowAway(&out, 0, p.Task, p.ThrowAway, p.Resources); err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
-	// This container only feeds the throw-away server, so it gets the resources of a restore.
-	bound(&out.Spec.Containers[0], backup.Restore, nil)
+	// This container feeds the throw-away server, so it gets the resources of a restore. Where it uploads what that
+	// server has copied, it gets those of a dump.
+	beside := backup.Restore
+	if p.Task.Action == backup.Backup {
+		beside = backup.Backup
+	}
+	bound(&out.Spec.Containers[0], beside, nil)
 	return out, nil
+}
+
+// runsThrowAway reports whether the pod has a throw-away server: those that verify do, and those that copy the files
+// of a server, which is what a throw-away server does.
+func (p Pod) runsThrowAway() bool {
+	return p.Task.Action == backup.Verify || p.Task.Action == backup.Backup && copies(&p.Task)
 }
 
 // container returns the container that runs the image backup.
@@ -164,10 +175,14 @@ func (p Pod) volumes() ([]corev1.Volume, []corev1.VolumeMount) {
 	}
 	switch p.Task.Action {
 	case backup.Verify:
-		// This container only reads how full the volume is.
-		add(p.scratch(), backup.ScratchDir, true)
+		// This container only reads how full the volume is, but for a copy, which it unpacks there before the server
+		// starts.
+		add(p.scratch(), backup.ScratchDir, !copies(&p.Task))
 	case backup.Check, backup.Backup, backup.Restore:
 		add(p.Source.volume(), backup.SourceDir, true)
+		if p.runsThrowAway() {
+			add(p.scratch(), backup.ScratchDir, false)
+		}
 	case backup.Delete, backup.Serve:
 	}
 	if p.Store.Secret != "" {

@@ -66,6 +66,37 @@ func TestThrowAwayPhysical(t *testing.T) {
 	}
 }
 
+// TestThrowAwayCopy: the same holds for the pods that copy the files of a MySQL and that verify such a copy. Both
+// containers write to the volume: one the archive's files, the other one the database's.
+func TestThrowAwayCopy(t *testing.T) {
+	cases := map[backup.Action][]string{
+		backup.Backup: {"/tmp empty", backup.SourceDir + " secret read-only", backup.ScratchDir + " empty", backup.StoreDir + " secret read-only", backup.KeyDir + " secret read-only", backup.SocketDir + " empty read-only"},
+		backup.Verify: {"/tmp empty", backup.ScratchDir + " empty", backup.StoreDir + " secret read-only", backup.KeyDir + " secret read-only", backup.SocketDir + " empty read-only"},
+	}
+	for action, beside := range cases {
+		t.Run(string(action), func(t *testing.T) {
+			p := Pod{
+				Task:  backup.Task{Action: action, Method: backupv1.Physical, Namespace: "shop", Name: "ledger", Database: backup.Database{Engine: backupv1.MySQL}, Encrypted: true},
+				Store: Store{Secret: "store", Destination: backupv1.Destination{Type: backupv1.S3, Bucket: "b"}},
+				Key:   &backupv1.SecretKey{Name: "key", Key: "identity"}, Source: Source{Secret: "source"}, Account: "ledger", ThrowAway: "mysql:9.7",
+			}
+			pod, err := p.Template()
+			if err != nil {
+				t.Fatal(err)
+			}
+			closed(t, pod, []string{"/tmp empty", backup.ScratchDir + " empty", backup.SocketDir + " empty"}, beside)
+			served := backup.Task{}
+			if err := json.Unmarshal([]byte(pod.Spec.InitContainers[0].Env[0].Value), &served); err != nil {
+				t.Fatal(err)
+			}
+			want := backup.Task{Action: backup.Serve, For: action, Method: backupv1.Physical, Namespace: "shop", Name: "ledger", Database: backup.Database{Engine: backupv1.MySQL}}
+			if diff := cmp.Diff(want, served); diff != "" {
+				t.Errorf("the task of the throw-away database: -want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // closed checks what is mounted in the container of a throw-away database, and in the one beside
 // it.
 func closed(t *testing.T, pod corev1.PodTemplateSpec, throwAway, beside []string) {

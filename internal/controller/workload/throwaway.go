@@ -12,7 +12,8 @@ import (
 )
 
 // ThrowAway is the name of the container with the throw-away server, into which a backup is
-// restored to verify it. A backup may contain programs, so no Secret is mounted there.
+// restored to verify it, and which copies the files of a MySQL. A backup may contain programs, so
+// no Secret is mounted there.
 const ThrowAway = "throw-away"
 
 // Annotations of pods that name the containers into which the webhook of a cloud puts no
@@ -29,7 +30,11 @@ const (
 // one if it is "", and gets the given resources. It is a sidecar, so it runs for as long as that container.
 func addThrowAway(pod *corev1.PodTemplateSpec, at int, task backup.Task, image string, resources *corev1.ResourceRequirements) error {
 	const private, socket, archive = build.TmpVolume + "-" + ThrowAway, "socket", "archive"
-	value, err := encode(backup.Task{Action: backup.Serve, Method: task.Method, Namespace: task.Namespace, Name: task.Name, Database: task.Database})
+	serve := backup.Task{Action: backup.Serve, Method: task.Method, Namespace: task.Namespace, Name: task.Name, Database: task.Database}
+	if copies(&task) {
+		serve.For = task.Action
+	}
+	value, err := encode(serve)
 	if err != nil {
 		return err
 	}
@@ -54,7 +59,8 @@ func addThrowAway(pod *corev1.PodTemplateSpec, at int, task backup.Task, image s
 	bound(&c, backup.Verify, resources)
 	volumes := []corev1.Volume{emptyDir(private, tmpLimit), emptyDir(socket, tmpLimit)}
 	work.VolumeMounts = append(work.VolumeMounts, corev1.VolumeMount{Name: socket, MountPath: backup.SocketDir, ReadOnly: true})
-	if task.Method == backupv1.Physical {
+	if task.Method == backupv1.Physical && !copies(&task) {
+		// It recovers with WAL that the container beside sends.
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: archive, MountPath: backup.ArchiveDir, ReadOnly: true})
 		volumes = append(volumes, emptyDir(archive, tmpLimit))
 		work.VolumeMounts = append(work.VolumeMounts, corev1.VolumeMount{Name: archive, MountPath: backup.ArchiveDir})
@@ -67,4 +73,10 @@ func addThrowAway(pod *corev1.PodTemplateSpec, at int, task backup.Task, image s
 	}
 	pod.Annotations[skipAWS], pod.Annotations[skipAzure] = ThrowAway, ThrowAway
 	return nil
+}
+
+// copies reports whether the backups of a Task are copies of the files of a MySQL. A throw-away server makes such a
+// copy by MySQL's clone plugin, and starts from it to prove it.
+func copies(t *backup.Task) bool {
+	return t.Method == backupv1.Physical && t.Database.Engine == backupv1.MySQL
 }

@@ -23,6 +23,8 @@ func connectMySQL(ctx context.Context, uri string) (server, error) {
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
 	cfg.Passwd, _ = u.User.Password()
 	cfg.MultiStatements = true
+	// The servers of a DatabaseCluster accept nothing else over the network.
+	cfg.TLSConfig = "preferred"
 	cfg.Params = map[string]string{"time_zone": "'+00:00'"}
 	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
 		return nil, fmt.Errorf("cannot set up a connection to MariaDB: %w", err)

@@ -3,6 +3,9 @@
 //
 // A dump is one consistent snapshot of all InnoDB tables of a database. Its rows are counted as
 // it is written: there is one on each line.
+//
+// It also copies the files of a server of MySQL, by MySQL's plugin clone: a throw-away server is what
+// receives them.
 package mysql
 
 import (

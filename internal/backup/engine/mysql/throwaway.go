@@ -61,7 +61,7 @@ func (k kind) serve(ctx context.Context, d *engine.Daemon, log io.Writer) error 
 		return err
 	}
 	common := append([]string{
-		"--no-defaults", "--datadir=" + filepath.Join(d.Dir, "data"), "--tmpdir=" + d.Dir, "--innodb-flush-log-at-trx-commit=0",
+		"--no-defaults", "--datadir=" + dataDir(d), "--tmpdir=" + d.Dir, "--innodb-flush-log-at-trx-commit=0",
 	}, k.common...)
 	t := engine.Tool{
 		Name: install, Args: slices.Concat(common, k.creating),
@@ -89,6 +89,9 @@ func (k kind) serve(ctx context.Context, d *engine.Daemon, log io.Writer) error 
 		"--event-scheduler=OFF", "--log-bin-trust-function-creators=1", "--local-infile=0", "--character-set-server=utf8mb4"})
 	return d.Start(ctx, log, ready, server, args...)
 }
+
+// dataDir is the folder of the data of a throw-away server.
+func dataDir(d *engine.Daemon) string { return filepath.Join(d.Dir, "data") }
 
 // at opens the throw-away server whose socket is in a folder.
 func at(folder string, log io.Writer) (*Server, error) {

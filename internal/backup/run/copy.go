@@ -1,0 +1,306 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/engine"
+	"github.com/storeplane/storeplane/internal/backup/engine/mysql"
+	"github.com/storeplane/storeplane/internal/backup/folder"
+	"github.com/storeplane/storeplane/internal/backup/stream"
+)
+
+// copies is method physical of engine mysql: the files of a server are copied by its plugin clone. A throw-away server
+// in the container beside is what copies them, and what proves that a server starts from them (mysql.CopyServing). That
+// container has no Secrets, and may write what it likes into the folder that both share, scratch.
+type copies struct{}
+
+func (copies) chosenBy() string {
+	return "Name the one to restore in restoreFrom.systemIdentifier"
+}
+
+// copySuffix is the end of the names of a copy's objects.
+const copySuffix = ".tar"
+
+// Names in the folder scratch.
+const (
+	// unpackedFolder is where a copy is unpacked. It becomes mysql.CopyFolder when it is complete.
+	unpackedFolder = mysql.CopyFolder + partSuffix
+
+	// authorityFile is the authority of the certificate of the server that is copied.
+	authorityFile = "authority.crt"
+)
+
+// partSuffix is the end of the name of a folder that is not complete.
+const partSuffix = ".part"
+
+// donor returns the server that is copied.
+func (j *job) donor() (*mysql.Server, error) {
+	s, ok := j.server.(*mysql.Server)
+	if !ok {
+		return nil, backup.Errorf(backup.InvalidTask, "there are no physical backups of engine %s", j.task.Database.Engine)
+	}
+	if j.conn.CA == "" {
+		return nil, backup.Errorf(backup.SourceDenied, "cannot copy the server: its connection has no ca.crt, by which a copy verifies it. Secret <claim>-dumper of a DatabaseCluster has one")
+	}
+	j.hide.add(mysql.Secrets(j.conn)...)
+	return s, nil
+}
+
+// check checks that the user may copy the server.
+func (copies) check(ctx context.Context, j *job) error {
+	donor, err := j.donor()
+	if err != nil {
+		return err
+	}
+	return donor.MayClone(ctx)
+}
+
+// fill copies the server, has another one start from the copy, and archives it once that has shut down.
+func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
+	donor, err := j.donor()
+	if err != nil {
+		return err
+	}
+	if err := donor.MayClone(ctx); err != nil {
+		return err
+	}
+	m.Method = backupv1.Physical
+	if m.System, err = donor.System(ctx); err != nil {
+		return err
+	}
+	scratch, err := os.OpenRoot(j.Scratch)
+	if err != nil {
+		return unusable(err)
+	}
+	defer func() { _ = scratch.Close() }()
+	remote := j.beside()
+	if err := remote.Await(ctx); err != nil {
+		return err
+	}
+	if err := j.clone(ctx, remote, donor, scratch); err != nil {
+		return err
+	}
+	if err := j.prove(ctx, remote, m); err != nil {
+		return err
+	}
+	j.sayf("archiving the copy")
+	d := backup.Dump{}
+	err = j.upload(ctx, m, "001", copySuffix, &d, func(w io.Writer) error { return pack(ctx, scratch, w) })
+	m.Dumps = []backup.Dump{d}
+	return err
+}
+
+// beside returns the throw-away server.
+func (j *job) beside() engine.Remote { return engine.Remote{Dir: j.Socket, Scratch: j.Scratch} }
+
+// clone has the throw-away server copy another one, and shuts it down.
+func (j *job) clone(ctx context.Context, remote engine.Remote, donor *mysql.Server, scratch *os.Root) error {
+	content, err := os.ReadFile(j.conn.CA)
+	if err == nil {
+		err = publish(scratch, authorityFile, content)
+	}
+	if err != nil {
+		return backup.Errorf(engine.ScratchReason(err.Error(), backup.ToolFailed), "cannot hand the connection's ca.crt to the throw-away database: %w", err)
+	}
+	recipient, err := mysql.Attach(remote, j.log)
+	if err != nil {
+		return err
+	}
+	defer recipient.Close()
+	j.sayf("copying the server")
+	if err := recipient.Clone(ctx, donor, filepath.Join(j.Scratch, mysql.CopyFolder), filepath.Join(j.Scratch, authorityFile)); err != nil {
+		return err
+	}
+	return recipient.Shutdown(ctx)
+}
+
+// publish writes a new file that the container beside may read, whatever the umask is.
+func publish(root *os.Root, name string, content []byte) error {
+	if err := root.RemoveAll(name); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Chmod(0o644), f.Close())
+}
+
+// prove waits until a server has started from the copy, reads what the copy has, and shuts the server down.
+func (j *job) prove(ctx context.Context, remote engine.Remote, m *backup.Manifest) error {
+	j.sayf("starting a server from the copy")
+	if err := remote.AwaitOpened(ctx); err != nil {
+		return err
+	}
+	s, err := mysql.Attach(remote, j.log)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if m.Server, err = s.Version(ctx); err != nil {
+		return s.Failed(err)
+	}
+	if m.Position, err = s.Position(ctx); err != nil {
+		return s.Failed(err)
+	}
+	if m.Databases, err = s.Databases(ctx); err != nil {
+		return s.Failed(err)
+	}
+	for _, database := range m.Databases {
+		if err := notRestoring(ctx, s, database); err != nil {
+			return err
+		}
+	}
+	if err := s.Shutdown(ctx); err != nil {
+		return err
+	}
+	return remote.AwaitClosed(ctx)
+}
+
+// pack archives the copy.
+func pack(ctx context.Context, scratch *os.Root, w io.Writer) error {
+	root, err := scratch.OpenRoot(mysql.CopyFolder)
+	if err != nil {
+		return backup.Errorf(backup.ToolFailed, "cannot read the copy: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	return folder.Pack(ctx, root, w, mysql.LeaveOut)
+}
+
+// tryOut unpacks a copy, has a server start from it, and compares what it has with the manifest. All tables are read.
+func (copies) tryOut(ctx context.Context, j *job, m *backup.Manifest) (int64, error) {
+	scratch, err := os.OpenRoot(j.Scratch)
+	if err != nil {
+		return 0, unusable(err)
+	}
+	defer func() { _ = scratch.Close() }()
+	if err := scratch.RemoveAll(unpackedFolder); err != nil {
+		return 0, unusable(err)
+	}
+	j.sayf("unpacking the copy")
+	if err := j.unpack(ctx, m, scratch, unpackedFolder, false); err != nil {
+		return 0, err
+	}
+	if err := scratch.Rename(unpackedFolder, mysql.CopyFolder); err != nil {
+		return 0, unusable(err)
+	}
+	j.sayf("starting a server from the copy")
+	remote := j.beside()
+	if err := remote.AwaitOpened(ctx); err != nil {
+		return 0, err
+	}
+	s, err := mysql.Attach(remote, j.log)
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	rows, err := j.compareCopy(ctx, s, m)
+	return rows, s.Failed(err)
+}
+
+// compareCopy compares what a server that has started from a copy has with the manifest, and returns its rows.
+func (j *job) compareCopy(ctx context.Context, s *mysql.Server, m *backup.Manifest) (int64, error) {
+	position, err := s.Position(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if position != m.Position {
+		return 0, backup.Errorf(backup.ContentDiffers, "a server that has started from the copy has the transactions %q, and the copy had %q when it was made", position, m.Position)
+	}
+	databases, err := s.Databases(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !slices.Equal(databases, m.Databases) {
+		return 0, backup.Errorf(backup.ContentDiffers, "a server that has started from the copy has the databases %s, and the copy had %s when it was made", strings.Join(databases, ", "), strings.Join(m.Databases, ", "))
+	}
+	j.sayf("reading all tables")
+	rows, err := s.CountAll(ctx, databases)
+	if err != nil {
+		return 0, err
+	}
+	j.report.Databases = databases
+	if j.task.Query == "" {
+		return rows, nil
+	}
+	database := j.task.QueryDatabase
+	if database == "" && len(databases) > 0 {
+		database = databases[0]
+	}
+	return rows, s.Query(ctx, database, j.task.Query)
+}
+
+// restore refuses to: the files of a server are those of all its databases and users.
+func (copies) restore(context.Context, *job) error {
+	return backup.Errorf(backup.InvalidTask, "cannot restore a physical backup into a database that is there: claim a DatabaseCluster with spec.restoreFrom")
+}
+
+// unpack unpacks a copy into a new folder of root. With sync it returns once all is on the disk.
+func (j *job) unpack(ctx context.Context, m *backup.Manifest, root *os.Root, name string, sync bool) error {
+	if len(m.Dumps) != 1 {
+		return backup.Errorf(backup.BackupCorrupt, "backup %s has %d archives, and not one", m.ID, len(m.Dumps))
+	}
+	d := m.Dumps[0]
+	if err := room(root, d.Bytes); err != nil {
+		return err
+	}
+	if err := root.Mkdir(name, 0o750); err != nil {
+		return unusable(err)
+	}
+	to, err := root.OpenRoot(name)
+	if err != nil {
+		return unusable(err)
+	}
+	defer func() { _ = to.Close() }()
+	r, err := stream.NewReader(ctx, j.store, m.ID, d.Objects, m.Compression, m.Recipient, j.key)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	counted := &counting{r: r}
+	err = folder.Unpacking{Root: to, Limit: d.Bytes, Sync: sync}.Unpack(ctx, counted)
+	if err == nil {
+		// The archive ends before the objects do, and only their end proves that all of it is what was written.
+		err = counted.finish(d)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot unpack backup %s: %w", m.ID, err)
+	}
+	return nil
+}
+
+// room returns an error if a disk has less room than is needed.
+func room(root *os.Root, bytes int64) error {
+	f, err := root.Open(".")
+	if err != nil {
+		return unusable(err)
+	}
+	defer func() { _ = f.Close() }()
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &fs); err != nil {
+		return unusable(err)
+	}
+	if free := int64(fs.Bavail) * fs.Bsize; free < bytes { //nolint:gosec // the size of a disk
+		return backup.Errorf(backup.NoSpace, "cannot unpack the copy: it has %d MB, and its disk has %d MB left", bytes>>20, free>>20)
+	}
+	return nil
+}
+
+// unusable returns the error of a folder that cannot be used.
+func unusable(err error) error {
+	return backup.Errorf(engine.ScratchReason(err.Error(), backup.ToolFailed), "cannot use the folder of the copy: %w", err)
+}
+
+var _ method = copies{}

@@ -1,0 +1,96 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+)
+
+// Fetch unpacks a physical backup of MySQL into a folder, which must not exist, and returns its manifest. The folder
+// is complete, or does not exist. The backup is the one that the Task chooses by its ID or Time, or else the newest: of
+// System, if the Task has one, and if not, the backups must be of one system.
+//
+// Source, Scratch, Socket and Report of the Program are not used.
+func (p *Program) Fetch(ctx context.Context, t backup.Task, folder string) (*backup.Manifest, error) {
+	t.Action = backup.Restore
+	hide := secrets{}
+	hide.addFolder(p.Store)
+	hide.addFile(p.Key)
+	log := &lines{to: p.Log, hide: &hide}
+	defer log.flush()
+	j := &job{Program: p, task: t, method: methodOf(t), hide: &hide, log: log}
+	defer j.close()
+	m, err := j.fetch(ctx, folder)
+	if err == nil {
+		return m, nil
+	}
+	reason := backup.ReasonOf(backup.WithReason(backup.ToolFailed, err))
+	if ctx.Err() != nil {
+		reason = backup.Interrupted
+	}
+	return nil, backup.Errorf(reason, "%s", hide.in(oneLine(err.Error())))
+}
+
+func (j *job) fetch(ctx context.Context, folder string) (*backup.Manifest, error) {
+	if j.task.Method != backupv1.Physical || byPgBackRest(j.task) {
+		return nil, backup.Errorf(backup.InvalidTask, "cannot unpack backups of method %q of engine %q: only physical ones of MySQL are the files of a server", j.task.Method, j.task.Database.Engine)
+	}
+	if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return nil, unusable(err)
+		}
+		return nil, backup.Errorf(backup.InvalidTask, "cannot unpack a backup into %s: it exists", folder)
+	}
+	if err := j.open(ctx); err != nil {
+		return nil, err
+	}
+	item, err := j.choose(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if j.Accept != nil {
+		if err := j.Accept(item.Manifest); err != nil {
+			return nil, err
+		}
+	}
+	defer j.pin(ctx, item.ID)()
+	return item.Manifest, j.unpackTo(ctx, item.Manifest, folder)
+}
+
+// unpackTo unpacks a copy into a folder that exists once all of it is on the disk.
+func (j *job) unpackTo(ctx context.Context, m *backup.Manifest, folder string) error {
+	parent, err := os.OpenRoot(filepath.Dir(folder))
+	if err != nil {
+		return unusable(err)
+	}
+	defer func() { _ = parent.Close() }()
+	name := filepath.Base(folder)
+	part := name + partSuffix
+	// It is what was left by a program that was killed.
+	if err := parent.RemoveAll(part); err != nil {
+		return unusable(err)
+	}
+	if err := j.unpack(ctx, m, parent, part, true); err != nil {
+		if e := parent.RemoveAll(part); e != nil {
+			j.sayf("cannot remove what was unpacked: %v", e)
+		}
+		return err
+	}
+	if err := parent.Rename(part, name); err != nil {
+		return unusable(err)
+	}
+	f, err := parent.Open(".")
+	if err == nil {
+		err = errors.Join(f.Sync(), f.Close())
+	}
+	if err != nil {
+		return unusable(fmt.Errorf("not all that was unpacked is on its disk: %w", err))
+	}
+	return nil
+}
