@@ -284,7 +284,9 @@ func secretValues(secret *structpb.Struct) map[string]string {
 
 // needsRepository reports whether the servers have a certificate for backups. Those that were
 // restored keep it for good, since to remove it would replace their pods.
-func (d *cluster) needsRepository() bool { return d.archives() || d.spec.RestoreFrom != nil }
+func (d *cluster) needsRepository() bool {
+	return d.traits.Archives && (d.backup.enabled || d.spec.RestoreFrom != nil)
+}
 
 // archives reports whether the servers archive their log, and are backed up physically.
 func (d *cluster) archives() bool { return d.backup.enabled && d.traits.Archives }

@@ -3,6 +3,7 @@ package databasecluster
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ const backupKey = "backup-key"
 const (
 	escrowRequirement       = "backup-escrow"
 	sourceEscrowRequirement = "restore-escrow"
+	sourceKeyRequirement    = "restore-key"
 )
 
 // ownKey encrypts backups with a generated key of the database, if the installation is
@@ -219,8 +221,9 @@ func (d *cluster) keySecret() *corev1.Secret {
 	return build.Secret(d.Meta(backupKey, d.server), map[string]string{backup.EscrowKey: d.backup.key})
 }
 
-// sourceKey returns the escrowed key of the backups to restore, for a claim that names no key. It
-// is "" if there is no copy of a key, or if this namespace may not read it. For backups of another
+// sourceKey returns the generated key of the backups to restore, for a claim that names no key: the copy in
+// escrow, or the Backup's own in this namespace for an engine whose backups the provider makes. It
+// is "" if there is neither, or if this namespace may not read it. For backups of another
 // namespace the grants of the platform and of that namespace decide, whatever the bounds of the
 // store's credentials allow.
 func (d *inputs) sourceKey(c *compose.Claim, namespace, name string) (string, error) {
@@ -234,7 +237,36 @@ func (d *inputs) sourceKey(c *compose.Claim, namespace, name string) (string, er
 			return "", err
 		}
 	}
-	kept, err := requireSecretOf(c, sourceEscrowRequirement, backup.EscrowName(namespace, name), backup.EscrowNamespace)
+	if !d.traits.Archives {
+		return d.dumpsKey(c, namespace, name)
+	}
+	return d.escrowedKey(c, backup.EscrowName(namespace, name))
+}
+
+// dumpsKey returns the keys that the provider has generated for a Backup: its own in this namespace, and the
+// copy in escrow if that differs.
+func (d *inputs) dumpsKey(c *compose.Claim, namespace, name string) (string, error) {
+	own, pending := "", error(nil)
+	if namespace == d.Namespace {
+		var s *structpb.Struct
+		s, pending = requireSecret(c, sourceKeyRequirement, backup.LogicalKeyName(name))
+		own, _ = compose.SecretValue(s, backup.EscrowKey)
+	}
+	kept, err := d.escrowedKey(c, backup.LogicalEscrowName(namespace, name))
+	switch {
+	case pending != nil || err != nil:
+		return "", cmp.Or(pending, err)
+	case own == "":
+		return kept, nil
+	case kept == "", own == kept:
+		return own, nil
+	}
+	return strings.TrimSpace(own) + "\n" + kept, nil
+}
+
+// escrowedKey returns the key in a copy, or "".
+func (d *inputs) escrowedKey(c *compose.Claim, name string) (string, error) {
+	kept, err := requireSecretOf(c, sourceEscrowRequirement, name, backup.EscrowNamespace)
 	key, _ := compose.SecretValue(kept, backup.EscrowKey)
 	return key, err
 }

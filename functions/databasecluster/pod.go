@@ -49,8 +49,11 @@ func (d *cluster) pod() corev1.PodSpec {
 	if d.monitored() {
 		pod.Containers = append(pod.Containers, d.engine.Exporter(d.facts))
 	}
-	if d.needsRepository() {
+	switch {
+	case d.needsRepository():
 		d.mountRepository(&pod)
+	case d.spec.RestoreFrom != nil:
+		d.mountSource(&pod)
 	}
 	if d.profile.HighlyAvailable {
 		pod.TopologySpreadConstraints = build.Spread(d.Scope, d.server)
@@ -109,17 +112,22 @@ func (d *cluster) mountRepository(pod *corev1.PodSpec) {
 	mount := corev1.VolumeMount{Name: repository, MountPath: backup.RepositoryDir, ReadOnly: true}
 	manager.VolumeMounts, server.VolumeMounts = append(manager.VolumeMounts, mount), append(server.VolumeMounts, mount)
 	if d.spec.RestoreFrom != nil {
-		// The Secret is removed once the cluster has its data.
-		v := secretVolume(source, d.Name(source))
-		v.Secret.Optional = new(true)
-		pod.Volumes = append(pod.Volumes, v)
-		server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: source, MountPath: instance.RestoreDir, ReadOnly: true})
+		d.mountSource(pod)
 	}
 	if !d.archives() {
 		return
 	}
 	d.mountStore(pod, manager, server)
 	pod.InitContainers = append(pod.InitContainers, d.backupServer(server.Image))
+}
+
+// mountSource mounts what a new cluster is filled from. The Secret is removed once it has its data.
+func (d *cluster) mountSource(pod *corev1.PodSpec) {
+	v := secretVolume(source, d.Name(source))
+	v.Secret.Optional = new(true)
+	pod.Volumes = append(pod.Volumes, v)
+	server := &pod.Containers[0]
+	server.VolumeMounts = append(server.VolumeMounts, corev1.VolumeMount{Name: source, MountPath: instance.RestoreDir, ReadOnly: true})
 }
 
 // backupServer returns the container that lets the pods that make backups read the server's files,

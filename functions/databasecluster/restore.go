@@ -3,6 +3,7 @@ package databasecluster
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -74,6 +75,9 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 		return nil, nil
 	}
 	from := d.spec.RestoreFrom
+	if from.ID != "" && d.traits.Archives {
+		return nil, compose.Invalidf("restoreFrom.id is not available with engine %s: it restores to a time: use restoreFrom.time", d.server)
+	}
 	if from.Time != nil && !c.IsReview() && from.Time.After(c.Now()) {
 		return nil, compose.Invalidf("restoreFrom.time has not come yet: %s", from.Time.UTC().Format("2006-01-02T15:04:05Z"))
 	}
@@ -83,8 +87,7 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	}
 	o := &origin{restore: where, values: map[string]string{}}
 	if !c.IsReview() || from.BackupRef == nil {
-		repository := pgbackrest.Repository{Destination: where.Destination, Namespace: where.Namespace, Name: where.Name, Encrypted: where.Encrypted}
-		if o.config, err = repository.VolumeConfig(); err != nil {
+		if err := d.checkSource(o); err != nil {
 			return nil, compose.Invalidf("restoreFrom: %v", err)
 		}
 	}
@@ -103,6 +106,12 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 			pending = err
 		}
 	}
+	generated, err := d.generatedKey(c, &where, key)
+	if errors.Is(err, compose.ErrPending) {
+		pending = err
+	} else if err != nil {
+		return nil, err
+	}
 	if pending != nil {
 		return nil, pending
 	}
@@ -111,14 +120,14 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 		if err := d.open(c, o, credentials, store); err != nil {
 			return nil, err
 		}
-		if err := d.decrypt(c, o, key, encryption); err != nil {
+		if err := o.decrypt(key, encryption, generated); err != nil {
 			return nil, err
 		}
 	}
 	if where.Destination.Type == backupv1.Volume {
 		o.restore.Host = serviceHost(d.Claim, source, d.Namespace)
 	}
-	o.restore.Destination.SecretRef, o.restore.System = nil, from.SystemIdentifier
+	o.restore.Destination.SecretRef, o.restore.System, o.restore.ID = nil, from.SystemIdentifier, from.ID
 	if from.Time != nil {
 		o.restore.Time = new(from.Time.UTC())
 	}
@@ -128,6 +137,19 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	}
 	o.values[instance.RestoreFile] = string(encoded) + "\n"
 	return o, nil
+}
+
+// checkSource refuses a place that backups of the engine cannot be read from.
+func (d *inputs) checkSource(o *origin) (err error) {
+	r := &o.restore
+	switch {
+	case d.traits.Archives:
+		o.config, err = pgbackrest.Repository{Destination: r.Destination, Namespace: r.Namespace, Name: r.Name, Encrypted: r.Encrypted}.VolumeConfig()
+		return err
+	case r.Destination.Type == backupv1.Volume:
+		return fmt.Errorf("the backups of %s/%s are on a volume, which servers of engine %s cannot read: restore one in an object store, or a dump with a Restore", r.Namespace, r.Name, d.server)
+	}
+	return backup.CheckPlace(r.Destination, r.Namespace, r.Name)
 }
 
 // open adds the credentials of the store to an origin, and what they are for. It is an error if the
@@ -149,24 +171,28 @@ func (d *inputs) open(c *compose.Claim, o *origin, credentials credentialsOf, st
 	return nil
 }
 
-// decrypt adds the key of the encryption to an origin: the one that the claim names, or else the one
-// that was generated for the source. A Backup declares itself whether it is encrypted.
-func (d *inputs) decrypt(c *compose.Claim, o *origin, key *appsv1.SecretKeyReference, encryption *structpb.Struct) error {
+// generatedKey returns the key that was generated for the source, for a claim that names none. A Backup of
+// pgBackRest declares itself whether it is encrypted. All that is requested is requested at once:
+// Crossplane runs a function only so often for what it requires.
+func (d *inputs) generatedKey(c *compose.Claim, from *instance.Restore, named *appsv1.SecretKeyReference) (string, error) {
+	if named != nil || c.IsReview() || d.spec.RestoreFrom.BackupRef != nil && d.traits.Archives {
+		return "", nil
+	}
+	return d.sourceKey(c, from.Namespace, from.Name)
+}
+
+// decrypt adds the key of the encryption to an origin: the one that the claim or the Backup names, or
+// else the generated one.
+func (o *origin) decrypt(named *appsv1.SecretKeyReference, encryption *structpb.Struct, generated string) error {
 	switch {
-	case key != nil:
-		v, ok := compose.SecretValue(encryption, key.Key)
+	case named != nil:
+		v, ok := compose.SecretValue(encryption, named.Key)
 		if !ok {
-			return compose.Invalidf("restoreFrom: Secret %s, which holds the key of the encryption, does not exist or has no key %s: create it", key.Name, key.Key)
+			return compose.Invalidf("restoreFrom: Secret %s, which holds the key of the encryption, does not exist or has no key %s: create it", named.Name, named.Key)
 		}
 		o.values[instance.RestoreKey] = v
-	case d.spec.RestoreFrom.BackupRef == nil:
-		kept, err := d.sourceKey(c, o.restore.Namespace, o.restore.Name)
-		if err != nil {
-			return err
-		}
-		if kept != "" {
-			o.restore.Encrypted, o.values[instance.RestoreKey] = true, kept
-		}
+	case generated != "":
+		o.restore.Encrypted, o.values[instance.RestoreKey] = true, generated
 	}
 	return nil
 }
@@ -216,6 +242,7 @@ func (d *inputs) originOfBackup(name string, found *structpb.Struct) (instance.R
 		ForProvider struct {
 			Method string `json:"method"`
 			Source struct {
+				Type       string `json:"type"`
 				Connection struct {
 					DatabaseClusterRef struct {
 						Name string `json:"name"`
@@ -233,7 +260,17 @@ func (d *inputs) originOfBackup(name string, found *structpb.Struct) (instance.R
 	if p.Method != string(backupv1.Physical) {
 		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has method %s: restore it into this cluster with a Restore", name, cmp.Or(p.Method, string(backupv1.Logical)))
 	}
+	if t := p.Source.Type; t != string(d.traits.Type) {
+		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has source.type %s, and this claim has engine %s: name a Backup of the same engine", name, t, d.server)
+	}
 	r := instance.Restore{Destination: p.Destination, Namespace: d.Namespace, Name: p.Source.Connection.DatabaseClusterRef.Name}
+	if !d.traits.Archives {
+		// The provider makes them, in the folder of the Backup.
+		r.Name = name
+		if p.Destination.SecretRef == nil && p.Destination.Type != backupv1.Volume {
+			return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has no destination.secretRef, and its ProviderConfig is not read here: use restoreFrom.destination with the bucket, prefix, endpoint and secretRef of its backups, or without secretRef for those in the platform's store, and restoreFrom.name: %s", name, name)
+		}
+	}
 	var key *appsv1.SecretKeyReference
 	if p.Encryption != nil {
 		key, r.Encrypted = &appsv1.SecretKeyReference{Name: p.Encryption.SecretRef.Name, Key: p.Encryption.SecretRef.Key}, true
@@ -359,5 +396,6 @@ func (d *cluster) restoring() (message string, failed bool) {
 			message = cmp.Or(message, s.Message)
 		}
 	}
-	return cmp.Or(message, "The backup is being restored"), false
+	held := d.held()
+	return cmp.Or(message, held.Message, "The backup is being restored"), message == "" && held.Undecided
 }

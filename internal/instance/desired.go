@@ -87,6 +87,9 @@ type Restore struct {
 	// System is the system identifier of the database to restore, or "" if there is only one.
 	System string `json:"systemIdentifier,omitempty"`
 
+	// ID is the backup to restore, or "" for the newest, with engine mysql.
+	ID string `json:"id,omitempty"`
+
 	// Host is the host that serves a volume, or "".
 	Host string `json:"host,omitempty"`
 

@@ -111,7 +111,7 @@ func TestValidateUpdate(t *testing.T) {
 			reason: "Nor can the time be added.",
 			old:    with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}})),
 			claim:  with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "time": "2026-01-01T00:00:00Z"})),
-			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom: restoreFrom is immutable, except that systemIdentifier can be added`,
+			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom: restoreFrom is immutable, except that systemIdentifier and id can be added`,
 		},
 		"RestoreWhich": {
 			reason: "Where the place has backups of several databases, the claim is asked which one.",
@@ -128,7 +128,7 @@ func TestValidateUpdate(t *testing.T) {
 			reason: "Nor does it fall silent.",
 			old:    with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "systemIdentifier": "7000000000000000001"})),
 			claim:  with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}})),
-			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom: restoreFrom is immutable, except that systemIdentifier can be added`,
+			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom: restoreFrom is immutable, except that systemIdentifier and id can be added`,
 		},
 		"WrongBeforeAndNow": {
 			reason: "What was wrong before and has not changed is let pass, as the API server does.",

@@ -150,7 +150,7 @@ type DatabaseOptions struct {
 	Backup *DatabaseBackup `json:"backup,omitempty"`
 
 	// RestoreFrom fills a new cluster from a backup. It cannot be changed, except
-	// that systemIdentifier can be added.
+	// that systemIdentifier and id can be added.
 	// +optional
 	RestoreFrom *RestoreFrom `json:"restoreFrom,omitempty"`
 }
@@ -355,7 +355,7 @@ type BackupDestination struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.destination) || has(self.name)",message="restoreFrom.destination needs restoreFrom.name, the name of the DatabaseCluster whose backups lie there"
 // +kubebuilder:validation:XValidation:rule="!has(self.destination) || self.destination.type != 'volume' || has(self.destination.bucket)",message="restoreFrom.destination needs the volume claim that backups lie on, as bucket"
 // +kubebuilder:validation:XValidation:rule="has(self.destination) || !has(self.name) && !has(self.__namespace__) && !has(self.encryption)",message="restoreFrom.name, namespace and encryption go with a destination: a Backup has its own"
-// +kubebuilder:validation:XValidation:rule="has(self.backupRef) == has(oldSelf.backupRef) && has(self.destination) == has(oldSelf.destination) && has(self.name) == has(oldSelf.name) && has(self.__namespace__) == has(oldSelf.__namespace__) && has(self.encryption) == has(oldSelf.encryption) && has(self.time) == has(oldSelf.time) && (has(self.systemIdentifier) || !has(oldSelf.systemIdentifier))",message="restoreFrom is immutable, except that systemIdentifier can be added"
+// +kubebuilder:validation:XValidation:rule="has(self.backupRef) == has(oldSelf.backupRef) && has(self.destination) == has(oldSelf.destination) && has(self.name) == has(oldSelf.name) && has(self.__namespace__) == has(oldSelf.__namespace__) && has(self.encryption) == has(oldSelf.encryption) && has(self.time) == has(oldSelf.time) && (has(self.systemIdentifier) || !has(oldSelf.systemIdentifier)) && (has(self.id) || !has(oldSelf.id))",message="restoreFrom is immutable, except that systemIdentifier and id can be added"
 type RestoreFrom struct {
 	// BackupRef names a Backup of the claim's namespace.
 	// +optional
@@ -368,7 +368,8 @@ type RestoreFrom struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	Destination *BackupDestination `json:"destination,omitempty"`
 
-	// Name of the DatabaseCluster whose backups lie there.
+	// Name of the DatabaseCluster whose backups lie there, or with engine mysql of
+	// the Backup that made them.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	// +kubebuilder:validation:MinLength=1
@@ -376,7 +377,7 @@ type RestoreFrom struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="restoreFrom.name may only have small letters, digits, dots and hyphens"
 	Name string `json:"name,omitempty"`
 
-	// Namespace of that DatabaseCluster. Defaults to this claim's. Another one has to
+	// Namespace of that DatabaseCluster or Backup. Defaults to this claim's. Another one has to
 	// grant it by a RestoreGrant, or the platform team by the settings, where the
 	// credentials are the platform's.
 	// +optional
@@ -391,16 +392,26 @@ type RestoreFrom struct {
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
 
 	// SystemIdentifier of the PostgreSQL cluster to restore, with the suffix that it
-	// has if it was restored itself. It is needed where backups of several lie in
+	// has if it was restored itself, or of the data with engine mysql. It is needed where backups of several lie in
 	// one place, for example those of a DatabaseCluster that was deleted and of a
 	// new one of the same name. It can be added later, and then cannot be changed.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom.systemIdentifier is immutable once it is set"
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[0-9]+(-[0-9a-z]+)?$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(-[0-9a-z]+)?|[A-Z2-7]{26})$`
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`
 
-	// Time to which the data is restored. Defaults to the latest possible.
+	// ID of the backup to restore, as the status of its Backup lists it. With engine
+	// mysql, which restores a backup as it was made. Defaults to the newest. It can be
+	// added later, and then cannot be changed.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom.id is immutable once it is set"
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9]{8}T[0-9]{6}Z-[0-9a-z]+$`
+	ID string `json:"id,omitempty"`
+
+	// Time to which the data is restored. Defaults to the latest possible. With
+	// engine mysql name a backup by its id instead.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	Time *metav1.Time `json:"time,omitempty"`
@@ -447,7 +458,8 @@ type DatabaseClusterStatus struct {
 	// +optional
 	Primary string `json:"primary,omitempty"`
 
-	// Timeline of the last primary: it grows by one with each failover.
+	// Timeline of the last primary: it grows by one with each failover. With engine
+	// mysql it is the number of groups that the servers have founded.
 	// +optional
 	Timeline int64 `json:"timeline,omitempty"`
 

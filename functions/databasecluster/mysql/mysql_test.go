@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -47,19 +48,27 @@ func TestCheck(t *testing.T) {
 		"One":         {reason: "One server is for development.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size = 1 })},
 		"Release":     {reason: "A release may be named.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Version = "9.7.4" })},
 		"Synchronous": {reason: "It is what the engine does.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Synchronous = new(true) })},
-		"Parameter":   {reason: "What tunes the server may be set.", spec: parameter("innodb_io_capacity", "2000")},
+		"Restore": {reason: "A backup fills a new cluster.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
+			s.RestoreFrom = &appsv1.RestoreFrom{BackupRef: &appsv1.LocalBackupReference{Name: "b"}}
+		})},
+		"Parameter": {reason: "What tunes the server may be set.", spec: parameter("innodb_io_capacity", "2000")},
 		"Users": {reason: "A user may own databases.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
 			s.Users, s.Databases = []appsv1.DatabaseUser{{Name: "reports"}}, []appsv1.Database{{Name: "reports", Owner: "reports"}}
 		})},
 
-		"Even":          {reason: "Four survive no more than three.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size = 4 }), want: "size must be odd with engine mysql, is 4: a group of 4 survives the loss of no more servers than one of 3, since a majority has to be left"},
-		"Nine":          {reason: "Larger groups are not tested.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size = 9 }), want: "size must be 1, 3, 5 or 7 with engine mysql, is 9"},
-		"Old":           {reason: "Another series has another election.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Version = "8.4" }), want: "version 8.4 is not supported: MySQL 9.7 is"},
-		"Major":         {reason: "A series has two numbers.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Version = "9" }), want: `version "9" is not like 9.7 or 9.7.4`},
-		"Asynchronous":  {reason: "There is no such group.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Synchronous = new(false) }), want: "synchronous cannot be false with engine mysql: a majority of the servers has every write before it is acknowledged"},
-		"Alone":         {reason: "One server has no other to wait for.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size, s.Synchronous = 1, new(true) }), want: "synchronous needs a size of at least 3 with engine mysql, is 1"},
-		"Strict":        {reason: "A group shrinks.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.SynchronousMode = appsv1.Strict }), want: "synchronousMode strict is not available with engine mysql: a group continues as long as a majority of its servers is left: use quorum"},
-		"Restore":       {reason: "There is nothing to restore from.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.RestoreFrom = &appsv1.RestoreFrom{} }), want: "restoreFrom is not available with engine mysql yet: claim an empty database, and restore a dump into it with a Restore"},
+		"Even":         {reason: "Four survive no more than three.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size = 4 }), want: "size must be odd with engine mysql, is 4: a group of 4 survives the loss of no more servers than one of 3, since a majority has to be left"},
+		"Nine":         {reason: "Larger groups are not tested.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size = 9 }), want: "size must be 1, 3, 5 or 7 with engine mysql, is 9"},
+		"Old":          {reason: "Another series has another election.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Version = "8.4" }), want: "version 8.4 is not supported: MySQL 9.7 is"},
+		"Major":        {reason: "A series has two numbers.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Version = "9" }), want: `version "9" is not like 9.7 or 9.7.4`},
+		"Asynchronous": {reason: "There is no such group.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Synchronous = new(false) }), want: "synchronous cannot be false with engine mysql: a majority of the servers has every write before it is acknowledged"},
+		"Alone":        {reason: "One server has no other to wait for.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size, s.Synchronous = 1, new(true) }), want: "synchronous needs a size of at least 3 with engine mysql, is 1"},
+		"Strict":       {reason: "A group shrinks.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.SynchronousMode = appsv1.Strict }), want: "synchronousMode strict is not available with engine mysql: a group continues as long as a majority of its servers is left: use quorum"},
+		"RestoreTime": {reason: "There is no archive.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
+			s.RestoreFrom = &appsv1.RestoreFrom{BackupRef: &appsv1.LocalBackupReference{Name: "b"}, Time: &metav1.Time{}}
+		}), want: "restoreFrom.time is not available with engine mysql yet: a backup is restored as it was made: name one in restoreFrom.id, or leave both out for the newest"},
+		"RestoreVolume": {reason: "No server can mount it.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
+			s.RestoreFrom = &appsv1.RestoreFrom{Destination: &appsv1.BackupDestination{Type: "volume", Bucket: "old"}, Name: "b"}
+		}), want: "restoreFrom.destination.type volume is not available with engine mysql: restore a physical backup in an object store, or a dump with a Restore"},
 		"Extensions":    {reason: "MySQL has none.", spec: database(appsv1.Database{Name: "reports", Extensions: []string{"postgis"}}), want: "databases.reports.extensions is not available with engine mysql: leave it out"},
 		"OwnDatabase":   {reason: "It is the server's.", spec: database(appsv1.Database{Name: "mysql"}), want: "databases has mysql, which every cluster has: choose another"},
 		"NoOwner":       {reason: "An owner is a user.", spec: database(appsv1.Database{Name: "reports", Owner: "missing"}), want: "databases.reports.owner is missing, which is not in users: add it"},

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
@@ -33,8 +34,9 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 		return compose.Invalidf("synchronous needs a size of at least 3 with engine mysql, is 1")
 	case s.SynchronousMode == appsv1.Strict:
 		return compose.Invalidf("synchronousMode strict is not available with engine mysql: a group continues as long as a majority of its servers is left: use quorum")
-	case s.RestoreFrom != nil:
-		return compose.Invalidf("restoreFrom is not available with engine mysql yet: claim an empty database, and restore a dump into it with a Restore")
+	}
+	if err := validateRestore(s.RestoreFrom); err != nil {
+		return err
 	}
 	if err := validateMemory(s.Resources); err != nil {
 		return err
@@ -46,6 +48,20 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 		return err
 	}
 	return names.Check(s, string(appsv1.MySQL))
+}
+
+// validateRestore refuses what cannot be restored from: there is no archive of what was written after a
+// backup, and servers cannot mount a volume with backups.
+func validateRestore(from *appsv1.RestoreFrom) error {
+	switch {
+	case from == nil:
+		return nil
+	case from.Time != nil:
+		return compose.Invalidf("restoreFrom.time is not available with engine mysql yet: a backup is restored as it was made: name one in restoreFrom.id, or leave both out for the newest")
+	case from.Destination != nil && from.Destination.Type == string(backupv1.Volume):
+		return compose.Invalidf("restoreFrom.destination.type volume is not available with engine mysql: restore a physical backup in an object store, or a dump with a Restore")
+	}
+	return nil
 }
 
 // validateMemory refuses a limit with which the kernel would kill each server as it joins its group.

@@ -36,6 +36,7 @@ type Command struct {
 	ConfigDir      string `default:"${mysqlConfigDir}"   help:"Folder of MySQL's options, and of the authorities by which servers verify each other."`
 	TLSDir         string `default:"${tlsDir}"           help:"Folder of the server's certificate."`
 	ControlDir     string `default:"${controlDir}"       help:"Folder of the certificate that servers know each other by."`
+	Origin         string `default:"${restoreDir}"       help:"Folder of what a new cluster is restored from."`
 	VerifyHost     bool   `help:"The certificates of servers contain their names."`
 	AllowPlaintext bool   `help:"Accept connections without TLS."`
 }
@@ -66,6 +67,7 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 			PeerCertificate: file(control.FileCertificate), PeerKey: file(control.FileKey), PeerAuthority: filepath.Join(c.ConfigDir, instance.FilePeers),
 			VerifyHost: c.VerifyHost, TLSRequired: !c.AllowPlaintext,
 		},
+		Fetch: origin{folder: c.Origin, program: c.Program, log: os.Stderr}.fetch,
 	}, outside, log, os.Stderr)
 	m, err := manager.New(manager.Config{
 		Pod: c.Pod, Scope: c.Scope, PodOf: outside.PodOf, Volume: c.Volume, TLSDir: c.TLSDir, ControlDir: c.ControlDir,
@@ -74,6 +76,7 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 		state := manager.State{Leads: s.Leads()}
 		state.Report, _ = s.Last()
 		state.Held, state.Servers = s.Held()
+		state.Restore, state.Epoch = s.Restoring(), s.Epoch()
 		return state
 	})
 	if err != nil {

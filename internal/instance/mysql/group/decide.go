@@ -15,8 +15,9 @@ type Record struct {
 	// can never be taken for a member of this one, nor its transactions for those of this one.
 	Name string `json:"name,omitempty"`
 
-	// Epoch counts the groups that were confirmed. Founder is the pod that may bootstrap, and
-	// Confirmed is true once it has: no client can connect and no server joins before.
+	// Epoch counts the groups that were confirmed. Founder is the pod that may bootstrap, or that
+	// restores a backup to do so, and Confirmed is true once it has: no client can connect and no server
+	// joins before.
 	Epoch     int64  `json:"epoch,omitempty"`
 	Founder   string `json:"founder,omitempty"`
 	Confirmed bool   `json:"confirmed,omitempty"`
@@ -61,6 +62,9 @@ type Cluster struct {
 	Named      string
 	Annotation string
 
+	// Restoring is true if a new database is filled from a backup instead of being empty.
+	Restoring bool
+
 	// Suspected is how often in a row this server was found to have transactions of its own, and
 	// Failures how often in a row it could not recover in its group.
 	Suspected, Failures int
@@ -78,6 +82,9 @@ const (
 	// replaced by a copy of another server's.
 	Initialize     Verb = "initialize"
 	InitializeCopy Verb = "initialize to copy"
+
+	// Restore fills the volume from a backup, to bootstrap a group with.
+	Restore Verb = "restore"
 
 	// Bootstrap founds a group with what the volume holds.
 	Bootstrap Verb = "bootstrap"
@@ -152,13 +159,13 @@ func (c *Cluster) follow(own, primary *Report) Action {
 	case !own.Running:
 		return own.starting()
 	case own.Data == Copy:
-		return Action{Verb: JoinByCopy}
+		return c.copy("")
 	case c.Failures >= attempts:
 		return Action{Verb: SetAside, Message: fmt.Sprintf("could not be brought up to date in %d attempts", c.Failures)}
 	case primary.Transactions.Contains(own.Transactions) && !c.servable(own):
 		// The server would copy a member by itself, without a record that its data is incomplete
 		// meanwhile.
-		return Action{Verb: JoinByCopy, Message: "Copying a member: no binary logs go back to what this server has"}
+		return c.copy("Copying a member: no binary logs go back to what this server has")
 	case primary.Transactions.Contains(own.Transactions):
 		return Action{Verb: Join}
 	case c.Suspected+1 < confirmations:
@@ -168,10 +175,28 @@ func (c *Cluster) follow(own, primary *Report) Action {
 	return Action{Verb: SetAside, Message: fmt.Sprintf("has %d transactions that the group does not have: %s", extra.Len(), extra)}
 }
 
+// copy has a server copy a member, one server after the other: a member serves one copy at a time, and a
+// server that is refused would try to receive binary logs that no member has any more.
+func (c *Cluster) copy(message string) Action {
+	for _, pod := range sortedPods(c.Reports) {
+		r := c.Reports[pod]
+		if pod == c.Pod || r.Data != Copy || !r.Running {
+			continue
+		}
+		if r.State == Recovering || c.Ordinal(pod) < c.Ordinal(c.Pod) {
+			return wait("Waiting for %s, which copies a member: one server does at a time", pod)
+		}
+	}
+	return Action{Verb: JoinByCopy, Message: message}
+}
+
 // lead decides about a server while there is no group.
 func (c *Cluster) lead(own *Report) Action {
 	if c.Named != "" {
 		return c.leadNamed(own)
+	}
+	if kept := c.occupied(); len(kept) > 0 {
+		return undecided("volume claim %s holds a database of an earlier cluster of this name, and this one is to be filled from a backup: delete the volume claim and its pod, or claim the cluster without restoreFrom to continue with that database%s", list(kept), c.hint())
 	}
 	if gone := c.gone(); len(gone) > 0 {
 		return undecided("the volume of %s, a member of the last group, no longer exists or is empty, and may have had the newest writes%s", list(gone), c.hint())
@@ -233,7 +258,8 @@ func (c *Cluster) gone() []string {
 // before there is a group. If a volume has transactions although there is no record of a group, the
 // record was lost, and all volumes are compared.
 func (c *Cluster) compared() []Volume {
-	lost := !c.Record.Ran() && slices.ContainsFunc(sortedPods(c.Reports), func(pod string) bool {
+	// A server that has restored a backup has transactions before there is a group.
+	lost := !c.Record.Ran() && !c.Restoring && slices.ContainsFunc(sortedPods(c.Reports), func(pod string) bool {
 		r := c.Reports[pod]
 		return r.Data == Whole && !r.Transactions.IsEmpty()
 	})
@@ -242,6 +268,21 @@ func (c *Cluster) compared() []Volume {
 		_, member := c.Record.Members[v.Pod]
 		if member || !c.Record.Ran() && (v.Kept || lost) {
 			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// occupied returns the volume claims of an earlier cluster that hold a database, if this one is filled
+// from a backup.
+func (c *Cluster) occupied() []string {
+	if !c.Restoring || c.Record.Ran() {
+		return nil
+	}
+	var out []string
+	for _, v := range c.Volumes {
+		if r, known := c.Reports[v.Pod]; v.Kept && known && r.Claim == v.UID && r.Data == Whole {
+			out = append(out, v.Claim)
 		}
 	}
 	return out
@@ -303,6 +344,8 @@ func (c *Cluster) found(own *Report, leader string) Action {
 	switch {
 	case leader != c.Pod:
 		return wait("Waiting for %s to lead with volume claim %s", leader, c.claim(leader))
+	case own.Data == Empty && c.Restoring:
+		return Action{Verb: Restore}
 	case own.Data == Empty:
 		return Action{Verb: Initialize}
 	case !own.Running:
@@ -321,6 +364,10 @@ func (r *Report) starting() Action {
 
 // first returns the first server of a cluster without data.
 func (c *Cluster) first() string {
+	if f := c.Record.Founder; c.Restoring && c.hasVolume(f) {
+		// It has begun to restore the backup. A second server would have other data of its own.
+		return f
+	}
 	first := c.Pod
 	for pod := range c.Reports {
 		if c.Ordinal(pod) < c.Ordinal(first) {
@@ -328,6 +375,11 @@ func (c *Cluster) first() string {
 		}
 	}
 	return first
+}
+
+// hasVolume reports whether a server's volume claim exists.
+func (c *Cluster) hasVolume(pod string) bool {
+	return slices.ContainsFunc(c.Volumes, func(v Volume) bool { return v.Pod == pod })
 }
 
 // leaders returns the servers that can lead, by ordinal. Before there is a group one without an

@@ -92,6 +92,7 @@ func TestDecide(t *testing.T) {
 			c.Volumes[i].Kept = true
 		}
 	}
+	filled := func(c *Cluster) { fresh(c); c.Restoring = true }
 	only := func(pods ...string) func(*Cluster) {
 		return func(c *Cluster) {
 			for pod := range c.Record.Members {
@@ -143,14 +144,33 @@ func TestDecide(t *testing.T) {
 		"Former":     {reason: "A member of an earlier group leaves it, whether it leads or follows.", servers: "SPS", but: func(c *Cluster) { c.Record.Name = "other" }, want: Action{Verb: Leave, Message: "Leaving group #: the group of this cluster is other"}},
 		"Failed":     {reason: "A server that has lost its group leaves it before anything else.", servers: "EPS", want: Action{Verb: Leave, Message: "Leaving the group: this server is in state ERROR"}},
 
-		"New":         {reason: "The first server of a new cluster initializes a database.", servers: "eee", but: fresh, want: Action{Verb: Initialize}},
-		"NewAlone":    {reason: "A server that is not scheduled holds nothing up: no volume is older than the cluster.", servers: "e--", but: fresh, want: Action{Verb: Initialize}},
-		"NewSecond":   {reason: "The others wait for it.", servers: "eee", but: func(c *Cluster) { fresh(c); c.Pod = "db-1" }, want: wait("Waiting for db-0 to lead with volume claim data-db-0")},
-		"Initialized": {reason: "Then it founds the group.", servers: "oee", but: fresh, want: Action{Verb: Bootstrap}},
+		"New":           {reason: "The first server of a new cluster initializes a database.", servers: "eee", but: fresh, want: Action{Verb: Initialize}},
+		"NewAlone":      {reason: "A server that is not scheduled holds nothing up: no volume is older than the cluster.", servers: "e--", but: fresh, want: Action{Verb: Initialize}},
+		"NewSecond":     {reason: "The others wait for it.", servers: "eee", but: func(c *Cluster) { fresh(c); c.Pod = "db-1" }, want: wait("Waiting for db-0 to lead with volume claim data-db-0")},
+		"Initialized":   {reason: "Then it founds the group.", servers: "oee", but: fresh, want: Action{Verb: Bootstrap}},
+		"Filled":        {reason: "The first server of a cluster that a backup fills restores it.", servers: "eee", but: filled, want: Action{Verb: Restore}},
+		"FilledNext":    {reason: "The others wait for it.", servers: "eee", but: func(c *Cluster) { filled(c); c.Pod = "db-1" }, want: wait("Waiting for db-0 to lead with volume claim data-db-0")},
+		"FilledFound":   {reason: "Then it founds the group with what it has restored.", servers: "oee", transactions: []string{all}, but: filled, want: Action{Verb: Bootstrap}},
+		"FilledBegun":   {reason: "Of several only one restores: the one that has begun.", servers: "eee", but: func(c *Cluster) { filled(c); c.Record.Founder = "db-1" }, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
+		"FilledAway":    {reason: "It is waited for while it does not answer.", servers: "e-e", but: func(c *Cluster) { filled(c); c.Record.Founder = "db-1" }, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
+		"FilledGone":    {reason: "Another one begins once its volume is deleted.", servers: "ee", but: func(c *Cluster) { filled(c); c.Record.Founder = "db-2" }, want: Action{Verb: Restore}},
+		"FilledPending": {reason: "A server that is not scheduled holds no restored cluster up.", servers: "oe-", transactions: []string{all}, but: filled, want: Action{Verb: Bootstrap}},
+		"FilledKept": {reason: "No backup is restored beside a database of an earlier cluster, and none is ignored.", servers: "eo", transactions: []string{"", all}, but: func(c *Cluster) { kept(c); c.Restoring = true },
+			want: undecided("volume claim data-db-1 holds a database of an earlier cluster of this name, and this one is to be filled from a backup: delete the volume claim and its pod, or claim the cluster without restoreFrom to continue with that database")},
+		"FilledNamed": {reason: "A user may lead with it all the same.", servers: "eo", transactions: []string{"", all}, but: func(c *Cluster) { kept(c); c.Restoring, c.Named = true, "data-db-1" }, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
 		"RecordLost":  {reason: "Transactions without a record mean that the record was lost: every volume is compared.", servers: "oo-", transactions: []string{all, all}, but: fresh, want: wait("Waiting for the contents of volume claim data-db-2, to compare them with the other volumes of this name" + hint)},
 
-		"Copies":        {reason: "An empty server copies a member.", servers: "ePS", want: Action{Verb: InitializeCopy}},
-		"CopiesOn":      {reason: "A copy that was not finished is begun again.", servers: "cPS", transactions: []string{"", all, all}, want: Action{Verb: JoinByCopy}},
+		"Copies":      {reason: "An empty server copies a member.", servers: "ePS", want: Action{Verb: InitializeCopy}},
+		"CopiesOn":    {reason: "A copy that was not finished is begun again.", servers: "cPS", transactions: []string{"", all, all}, want: Action{Verb: JoinByCopy}},
+		"CopiesFirst": {reason: "Of two the first copies a member: a member serves one copy at a time.", servers: "ccP", transactions: []string{"", "", all}, want: Action{Verb: JoinByCopy}},
+		"CopiesNext":  {reason: "The second waits for it.", servers: "ccP", transactions: []string{"", "", all}, but: func(c *Cluster) { c.Pod = "db-1" }, want: wait("Waiting for db-0, which copies a member: one server does at a time")},
+		"CopiesBusy":  {reason: "So does the first if the second has begun.", servers: "ccP", transactions: []string{"", "", all}, but: func(c *Cluster) { r := c.Reports["db-1"]; r.State = Recovering; c.Reports["db-1"] = r }, want: wait("Waiting for db-1, which copies a member: one server does at a time")},
+		"CopiesEnded": {reason: "One that does not run holds no other up.", servers: "ccP", transactions: []string{"", "", all}, but: func(c *Cluster) {
+			c.Pod = "db-1"
+			r := c.Reports["db-0"]
+			r.Running = false
+			c.Reports["db-0"] = r
+		}, want: Action{Verb: JoinByCopy}},
 		"Joins":         {reason: "A server whose transactions the group has joins.", servers: "oPS", transactions: []string{"#:1-5", all, all}, want: Action{Verb: Join}},
 		"JoinsTwo":      {reason: "Two of three are a group.", servers: "oPS-", transactions: []string{all, all, all}, want: Action{Verb: Join}},
 		"Suspect":       {reason: "The primary's report may be older than what the server has received.", servers: "oPS", transactions: []string{"#:1-10", all, all}, want: Action{Verb: Stay, Suspect: true, Message: "Waiting for a newer report of db-1"}},

@@ -36,13 +36,18 @@ type State struct {
 	// Report is the server's last report.
 	Report group.Report
 
-	// Leads is true if the server is the primary of the recorded group.
+	// Leads is true if the server is the primary of the recorded group, and Epoch is the number of that
+	// group: how many the servers have founded.
 	Leads bool
+	Epoch int64
 
 	// Held is what the server waits for, and Servers is how many servers are needed for that, if
 	// that is more than are desired, or 0.
 	Held    instance.Held
 	Servers int
+
+	// Restore is the progress of a restore of the server from a backup, or nil.
+	Restore *instance.RestoreState
 }
 
 // Config is which server a manager is for.

@@ -59,6 +59,7 @@ func (b *member) pass(ctx context.Context) time.Duration {
 // report returns the report on this server, but for its volume.
 func (b *member) report(state *State, last *instance.Member, now time.Time) instance.Member {
 	next := instance.Member{Protocol: instance.Protocol, Version: cmp.Or(state.Report.Version, last.Version), Capacity: last.Capacity, Volume: last.Volume}
+	next.Restore = state.Restore
 	next.Servers = int32(state.Servers) //nolint:gosec // it is at most instance.MaxSize
 	if state.Held.Message != b.held.Message {
 		b.held, b.since = state.Held, now

@@ -178,7 +178,7 @@ func (p *primary) observe(ctx context.Context, desired *instance.Desired, pods [
 // are applied, as do the problems that the primary before found.
 func (p *primary) report(v *view, step roll.Step, before instance.Cluster) instance.Cluster {
 	next := instance.Cluster{
-		Primary: p.Pod, Set: p.ControllerUID(), Owner: p.OwnerUID(), Applied: before.Applied, Credentials: before.Credentials, Dumps: before.Dumps,
+		Primary: p.Pod, Timeline: p.state().Epoch, Set: p.ControllerUID(), Owner: p.OwnerUID(), Applied: before.Applied, Credentials: before.Credentials, Dumps: before.Dumps,
 		Standbys: report.Joined(p.Pod, v.standbys, &before, false), Rolling: step.Message,
 	}
 	problems := slices.Concat(p.applied.Problems, report.Pods(v.pods, before.Problems))

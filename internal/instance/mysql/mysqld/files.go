@@ -24,6 +24,10 @@ const (
 	dataFolder = "data"
 	newFolder  = "data.new"
 
+	// partSuffix is the end of the name of a folder that a backup is being unpacked into (Fetch in package
+	// run).
+	partSuffix = ".part"
+
 	// copyFile exists from before a copy of another server is begun until it is complete.
 	copyFile = "copy-unfinished"
 
@@ -132,11 +136,14 @@ func (f Files) SetAside() (string, error) {
 	return filepath.Base(where), errors.Join(f.EndCopy(), syncFolder(f.Volume))
 }
 
-// prepare removes what an initialization that did not end has left.
+// prepare removes what an initialization or a restore that did not end has left, and returns the folder
+// of the next one.
 func (f Files) prepare() (string, error) {
 	folder := filepath.Join(f.Volume, newFolder)
-	if err := os.RemoveAll(folder); err != nil {
-		return "", fmt.Errorf("cannot remove an unfinished data directory: %w", err)
+	for _, name := range []string{folder, folder + partSuffix} {
+		if err := os.RemoveAll(name); err != nil {
+			return "", fmt.Errorf("cannot remove an unfinished data directory: %w", err)
+		}
 	}
 	return folder, nil
 }

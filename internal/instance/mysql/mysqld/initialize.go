@@ -22,12 +22,12 @@ func Initialize(ctx context.Context, program string, f Files, o Options, log io.
 	if err != nil {
 		return err
 	}
-	statement, err := replicationUser(o.PeerCertificate)
+	statements, err := replicationUser(o.PeerCertificate)
 	if err != nil {
 		return err
 	}
 	script := filepath.Join(o.RunDir, "initialize.sql")
-	if err := os.WriteFile(script, []byte(statement), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(strings.Join(statements, ";\n")+";\n"), 0o600); err != nil {
 		return fmt.Errorf("cannot write the statements of a new database: %w", err)
 	}
 	defer func() { _ = os.Remove(script) }()
@@ -39,31 +39,35 @@ func Initialize(ctx context.Context, program string, f Files, o Options, log io.
 	return f.adopt(folder)
 }
 
-// replicationUser returns the statements that create the user as which servers connect to each
+// replicationUser returns the statements that bring about the user as which servers connect to each
 // other. It has no password: its certificate has to be that of this cluster's servers.
-func replicationUser(certificateFile string) (string, error) {
+func replicationUser(certificateFile string) ([]string, error) {
 	data, err := os.ReadFile(certificateFile) //nolint:gosec // a flag of the pod
 	if err != nil {
-		return "", fmt.Errorf("cannot read the certificate of this cluster's servers: %w", err)
+		return nil, fmt.Errorf("cannot read the certificate of this cluster's servers: %w", err)
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return "", fmt.Errorf("cannot read the certificate of this cluster's servers: %s is not PEM", certificateFile)
+		return nil, fmt.Errorf("cannot read the certificate of this cluster's servers: %s is not PEM", certificateFile)
 	}
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return "", fmt.Errorf("cannot read the certificate of this cluster's servers: %w", err)
+		return nil, fmt.Errorf("cannot read the certificate of this cluster's servers: %w", err)
 	}
 	subject, err := oneLine(certificate.RawSubject)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	issuer, err := oneLine(certificate.RawIssuer)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return fmt.Sprintf("CREATE USER '%s'@'%%' REQUIRE SUBJECT %s AND ISSUER %s;\n", server.User, quote(subject), quote(issuer)) +
-		fmt.Sprintf("GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREAM ON *.* TO '%s'@'%%';\n", server.User), nil
+	who, require := "'"+server.User+"'@'%'", fmt.Sprintf("REQUIRE SUBJECT %s AND ISSUER %s", quote(subject), quote(issuer))
+	return []string{
+		// A backup has the user, with the certificate of the cluster that it was made of.
+		"CREATE USER IF NOT EXISTS " + who, "ALTER USER " + who + " " + require,
+		"GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREAM ON *.* TO " + who,
+	}, nil
 }
 
 // attributes are the short names that OpenSSL prints for those parts of a name that certificates of

@@ -131,6 +131,8 @@ var groupOptions = []string{
 	"loose-group-replication-recovery-use-ssl=ON",
 	"loose-group-replication-member-expel-timeout=0",
 	"loose-group-replication-unreachable-majority-timeout=10",
+	// A server that cannot be brought up to date finds another way after a minute, and not after ten.
+	"loose-group-replication-recovery-reconnect-interval=5",
 	"loose-group-replication-exit-state-action=READ_ONLY",
 	// A server joins as package group decides.
 	"loose-group-replication-autorejoin-tries=0",

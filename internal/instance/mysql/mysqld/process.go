@@ -30,8 +30,13 @@ func Start(program string, f Files, o Options, log io.Writer) (*Process, error) 
 	if err := errors.Join(f.clear(o), o.Trust()); err != nil {
 		return nil, err
 	}
+	return start(program, o.serve(f.DataDir(), f.TemporaryDir()), log)
+}
+
+// start starts the program with arguments.
+func start(program string, args []string, log io.Writer) (*Process, error) {
 	said := &lastError{to: log}
-	cmd := exec.Command(program, o.serve(f.DataDir(), f.TemporaryDir())...) //nolint:gosec,noctx // the program is part of the image, and is stopped by Stop
+	cmd := exec.Command(program, args...) //nolint:gosec,noctx // the program is part of the image, and is stopped by Stop
 	cmd.Stdout, cmd.Stderr = said, said
 	// With it the program knows that it is started again when it ends with restartCode.
 	cmd.Env = append(os.Environ(), "MYSQLD_PARENT_PID="+strconv.Itoa(os.Getpid()))

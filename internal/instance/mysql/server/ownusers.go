@@ -20,8 +20,10 @@ type ownUser struct {
 	// connections is how many it may have at once.
 	connections int
 
-	// grants are its privileges on all databases, before "TO".
-	grants []string
+	// grants are its privileges on all databases, before "TO", and dynamic those of them that
+	// mysql.global_grants lists: by them an older release's user is known to lack some.
+	grants  []string
+	dynamic []string
 
 	// identifies is true if an attribute of the user identifies the data.
 	identifies bool
@@ -36,8 +38,13 @@ var (
 
 	// dumper dumps databases. What it may read of each is granted with the database (dumps); for the text of
 	// a routine there is no privilege on a database
-	// (https://dev.mysql.com/doc/refman/9.7/en/privileges-provided.html#priv_show-routine).
-	dumper = ownUser{of: "the backups", name: instance.MySQLBackupUser, host: "%", connections: 10, grants: []string{"SHOW_ROUTINE ON *.*"}, identifies: true}
+	// (https://dev.mysql.com/doc/refman/9.7/en/privileges-provided.html#priv_show-routine). Physical backups
+	// copy the server as this user, by the clone plugin
+	// (https://dev.mysql.com/doc/refman/9.7/en/clone-plugin-remote.html).
+	dumper = ownUser{
+		of: "the backups", name: instance.MySQLBackupUser, host: "%", connections: 10, identifies: true,
+		grants: []string{"SHOW_ROUTINE, BACKUP_ADMIN ON *.*"}, dynamic: []string{"SHOW_ROUTINE", "BACKUP_ADMIN"},
+	}
 )
 
 // dumps are the privileges on a database with which dumper dumps it.
@@ -60,18 +67,20 @@ func (s Server) own(ctx context.Context, u ownUser, password string) error {
 	}
 	return s.with(ctx, changeTimeout, func(ctx context.Context, conn *sql.Conn) error {
 		var has []byte
-		err := conn.QueryRowContext(ctx, "SELECT authentication_string FROM mysql.user WHERE user = ? AND host = ?", u.name, u.host).Scan(&has)
+		var locked bool
+		err := conn.QueryRowContext(ctx, "SELECT authentication_string, account_locked = 'Y' FROM mysql.user WHERE user = ? AND host = ?", u.name, u.host).Scan(&has, &locked)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("cannot find the user of %s: %w", u.of, err)
 		}
-		if err == nil && verifier.Matches(has, password) {
-			return nil
+		exists := err == nil && !locked && verifier.Matches(has, password)
+		if granted, err := hasDynamic(ctx, conn, u); err != nil || exists && granted {
+			return err
 		}
 		user := literal(u.name) + "@" + literal(u.host)
 		create := "CREATE USER IF NOT EXISTS " + user + " ACCOUNT LOCK"
 		if u.identifies {
 			// A user that exists keeps its attribute.
-			create += " ATTRIBUTE " + literal(`{"`+instance.MySQLSystemAttribute+`": "`+rand.Text()+`"}`)
+			create += " ATTRIBUTE " + newSystem()
 		}
 		statements := []string{create}
 		for _, g := range u.grants {
@@ -88,4 +97,24 @@ func (s Server) own(ctx context.Context, u ownUser, password string) error {
 		}
 		return nil
 	})
+}
+
+// newSystem returns the attribute with a new identifier of the data, as a literal.
+func newSystem() string {
+	return literal(`{"` + instance.MySQLSystemAttribute + `": "` + rand.Text() + `"}`)
+}
+
+// hasDynamic reports whether a user has the dynamic privileges that it needs.
+func hasDynamic(ctx context.Context, conn *sql.Conn, u ownUser) (bool, error) {
+	for _, privilege := range u.dynamic {
+		var n int
+		err := conn.QueryRowContext(ctx, "SELECT count(*) FROM mysql.global_grants WHERE user = ? AND host = ? AND priv = ?", u.name, u.host, privilege).Scan(&n)
+		if err != nil {
+			return false, fmt.Errorf("cannot read the privileges of the user of %s: %w", u.of, err)
+		}
+		if n == 0 {
+			return false, nil
+		}
+	}
+	return true, nil
 }

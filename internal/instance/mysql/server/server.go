@@ -61,6 +61,9 @@ func (s Server) with(ctx context.Context, timeout time.Duration, do func(context
 	return do(ctx, conn)
 }
 
+// Ping fails unless the server answers.
+func (s Server) Ping(ctx context.Context) error { return s.execute(ctx, readTimeout, "DO 0") }
+
 // execute executes statements in order, in one session.
 func (s Server) execute(ctx context.Context, timeout time.Duration, statements ...string) error {
 	return s.with(ctx, timeout, func(ctx context.Context, conn *sql.Conn) error {

@@ -43,6 +43,8 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 		return nil
 	case group.Initialize:
 		return mysqld.Initialize(ctx, s.Program, s.Files, s.Options, s.output)
+	case group.Restore:
+		return s.restore(ctx, &c.Record)
 	case group.InitializeCopy:
 		if err := s.register(ctx, &c.Record, false); err != nil {
 			return err

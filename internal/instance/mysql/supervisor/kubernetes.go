@@ -91,7 +91,7 @@ func (k *Kubernetes) Cluster(ctx context.Context) (group.Cluster, error) {
 	if err := desired.CheckProtocol(instance.OldestProtocol, instance.Protocol); err != nil {
 		return c, err
 	}
-	c.Size = int(desired.Size)
+	c.Size, c.Restoring = int(desired.Size), desired.Restoring
 	_, record, err := k.record(ctx)
 	if err != nil {
 		return c, err

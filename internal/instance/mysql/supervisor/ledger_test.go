@@ -63,6 +63,24 @@ func executeAt(socket string, statements ...string) error {
 	return nil
 }
 
+// query returns the only value of a query over a server's socket.
+func (w *world) query(name, statement string) string {
+	w.t.Helper()
+	config := mysql.NewConfig()
+	config.Net, config.Addr, config.User = "unix", w.server(name).Options.Socket(), instance.MySQLSuperuser
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer func() { _ = db.Close() }()
+	var out string
+	if err := db.QueryRowContext(w.t.Context(), statement).Scan(&out); err != nil {
+		w.t.Fatalf("%s: %v", statement, err)
+	}
+	return out
+}
+
 // open opens a database over the network, with TLS.
 func (w *world) open(pod, user, password, database string) *sql.DB {
 	config := mysql.NewConfig()

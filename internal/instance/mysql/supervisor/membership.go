@@ -27,7 +27,7 @@ func (s *Supervisor) tend(ctx context.Context, own *group.Report) error {
 		return fmt.Errorf("%w: %v", errAlone, err) //nolint:errorlint // no other error is looked for
 	}
 	c := group.Cluster{Pod: s.Pod, Reports: map[string]group.Report{s.Pod: *own}, Record: record}
-	if err := s.restore(ctx, own, &c.Record); err != nil {
+	if err := s.rewrite(ctx, own, &c.Record); err != nil {
 		return err
 	}
 	if action := group.Decide(c); action.Verb == group.Leave {
@@ -44,8 +44,8 @@ func (s *Supervisor) tend(ctx context.Context, own *group.Report) error {
 	return nil
 }
 
-// restore writes the record again that this server knows, if it was lost, or replaced by an older one.
-func (s *Supervisor) restore(ctx context.Context, own *group.Report, record *group.Record) error {
+// rewrite writes the record again that this server knows, if it was lost, or replaced by an older one.
+func (s *Supervisor) rewrite(ctx context.Context, own *group.Report, record *group.Record) error {
 	switch {
 	case record.Confirmed && record.Epoch >= s.record.Epoch:
 		s.record = *record
@@ -87,7 +87,9 @@ func (s *Supervisor) lead(ctx context.Context, own *group.Report, c *group.Clust
 		return err
 	}
 	s.agreed = true
-	s.setLeads(true)
+	s.mu.Lock()
+	s.leads, s.epoch = true, c.Record.Epoch
+	s.mu.Unlock()
 	return nil
 }
 

@@ -81,6 +81,10 @@ type Config struct {
 	Program    string
 	Files      mysqld.Files
 	Options    mysqld.Options
+
+	// Fetch fills a folder, which does not exist, with the data of the backup that the claim names, and
+	// passes on what it does. The folder exists afterwards only if it is complete.
+	Fetch func(ctx context.Context, folder string, progress func(message string)) error
 }
 
 // Supervisor runs one server.
@@ -132,11 +136,19 @@ type Supervisor struct {
 	held   instance.Held
 	needed int
 
+	// restored is the progress of the restore of this server from a backup, or nil, and restoreFailed is
+	// when the last one failed, and restorePause the pause after that.
+	restored      *instance.RestoreState
+	restoreFailed time.Time
+	restorePause  time.Duration
+
 	// cause is why the program ended last, or "".
 	cause string
 
-	// leads is true if this server is the primary of the recorded group.
+	// leads is true if this server is the primary of the recorded group, and epoch is the number of that
+	// group.
 	leads bool
+	epoch int64
 
 	// answered is when the server answered last, or zero if it has not since it was started.
 	answered time.Time
@@ -214,6 +226,13 @@ func (s *Supervisor) Leads() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leads
+}
+
+// Epoch returns the number of the group that this server was the primary of last.
+func (s *Supervisor) Epoch() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epoch
 }
 
 func (s *Supervisor) setLeads(leads bool) {

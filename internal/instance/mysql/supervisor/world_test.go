@@ -42,6 +42,10 @@ type world struct {
 	// options are more options of the servers that are started from now on, as lines.
 	options string
 
+	// fetch fills a folder from a backup, and makes the servers that are started from now on those of a
+	// cluster that a backup fills, or is nil.
+	fetch func(ctx context.Context, folder string, progress func(string)) error
+
 	// confirms is called before a founder is confirmed, or nil.
 	confirms func(pod string)
 }
@@ -106,7 +110,7 @@ func (w *world) config(n int) Config {
 	}
 	in := func(name string) string { return filepath.Join(w.dir, name) }
 	config := Config{
-		Pod: name, Claim: "uid-" + name, Program: w.program, Files: mysqld.Files{Volume: volume},
+		Pod: name, Claim: "uid-" + name, Program: w.program, Files: mysqld.Files{Volume: volume}, Fetch: w.fetch,
 		Options: mysqld.Options{
 			File: file, ID: n + 1, Host: "127.0.0.1", Port: w.port + n, RunDir: run,
 			Certificate: in("tls.crt"), Key: in("tls.key"), Authority: in("control.crt"),
@@ -227,7 +231,7 @@ func (a *around) Record(context.Context) (group.Record, error) {
 func (a *around) Cluster(context.Context) (group.Cluster, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := group.Cluster{Size: a.size, Ordinal: ordinal, Record: a.record, Named: a.named, Annotation: "lead-with=<volume claim>@x"}
+	c := group.Cluster{Size: a.size, Ordinal: ordinal, Record: a.record, Named: a.named, Annotation: "lead-with=<volume claim>@x", Restoring: a.fetch != nil && !a.record.Ran()}
 	entries, err := os.ReadDir(a.dir)
 	for _, e := range entries {
 		if e.IsDir() && ordinal(e.Name()) >= 0 {

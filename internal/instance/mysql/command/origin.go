@@ -1,0 +1,71 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/run"
+	"github.com/storeplane/storeplane/internal/instance"
+)
+
+// origin is the folder with what a new cluster is restored from: an instance.Restore, credentials of the
+// store, and the key of the encryption.
+type origin struct {
+	folder, program string
+	log             io.Writer
+}
+
+// fetch fills a folder with the data of the backup.
+func (o origin) fetch(ctx context.Context, folder string, progress func(string)) error {
+	content, err := os.ReadFile(filepath.Join(o.folder, instance.RestoreFile)) //nolint:gosec // a flag of the pod
+	if err != nil {
+		return fmt.Errorf("cannot read what to restore: %w", err)
+	}
+	want := instance.Restore{}
+	if err := json.Unmarshal(content, &want); err != nil {
+		return fmt.Errorf("cannot read what to restore: %w", err)
+	}
+	progress("Listing the backups in the store")
+	accept := func(m *backup.Manifest) error {
+		if err := o.check(ctx, m); err != nil {
+			return err
+		}
+		progress("Restoring backup " + m.ID)
+		return nil
+	}
+	p := run.Program{Store: o.folder, Key: filepath.Join(o.folder, instance.RestoreKey), Log: o.log, Now: time.Now, Accept: accept}
+	_, err = p.Fetch(ctx, backup.Task{
+		Action: backup.Restore, Method: backupv1.Physical, Namespace: want.Namespace, Name: want.Name,
+		Database: backup.Database{Engine: backupv1.MySQL}, Destination: want.Destination, Encrypted: want.Encrypted, System: want.System, ID: want.ID,
+	}, folder)
+	if err != nil {
+		return fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return nil
+}
+
+// series matches the series in a version, such as 9.7 in 9.7.4.
+var series = regexp.MustCompile(`\b\d+\.\d+`)
+
+// check refuses a backup of another series of MySQL than that of the program: a newer server would upgrade
+// the data for good, and an older one cannot read it.
+func (o origin) check(ctx context.Context, m *backup.Manifest) error {
+	out, err := exec.CommandContext(ctx, o.program, "--version").Output() //nolint:gosec // the program is part of the image
+	if err != nil {
+		return fmt.Errorf("cannot find the version of MySQL: %w", err)
+	}
+	have, of := series.FindString(string(out)), series.FindString(m.Server)
+	if have != of {
+		return backup.Errorf(backup.InvalidTask, "backup %s is of MySQL %s, and this is %s: ask for version %s", m.ID, m.Server, have, of)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package mysqld
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/mysql/server"
+)
+
+// Restore makes the data directory from a backup of another cluster's data, which fetch fills a folder
+// with. The data becomes that of this cluster before it is taken over: other servers connect to it by
+// this cluster's certificates, and it has an identifier of its own. If that fails the data directory
+// does not exist.
+func Restore(ctx context.Context, program string, f Files, o Options, fetch func(ctx context.Context, folder string) error, log io.Writer) error {
+	folder, err := f.prepare()
+	if err != nil {
+		return err
+	}
+	if err := fetch(ctx, folder); err != nil {
+		return err
+	}
+	user, err := replicationUser(o.PeerCertificate)
+	if err != nil {
+		return err
+	}
+	if err := appropriate(ctx, program, folder, f, o, user, log); err != nil {
+		return fmt.Errorf("cannot start MySQL with the data of the backup: %w", err)
+	}
+	return f.adopt(folder)
+}
+
+// appropriate runs a server on a folder, which no client can reach over the network, and makes its data
+// that of this cluster.
+func appropriate(ctx context.Context, program, folder string, f Files, o Options, user []string, log io.Writer) error {
+	if err := f.clear(o); err != nil {
+		return err
+	}
+	p, err := start(program, o.alone(folder, f.TemporaryDir()), log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = p.Kill()
+		<-p.Done()
+	}()
+	s := server.Server{Socket: o.Socket()}
+	if err := answers(ctx, p, s); err != nil {
+		return err
+	}
+	if err := s.Appropriate(ctx, user); err != nil {
+		return err
+	}
+	if err := p.Stop(); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-p.Done():
+	}
+	if p.Code() != 0 {
+		return errors.New(p.Problem())
+	}
+	return nil
+}
+
+// answerPoll is how often a server that starts is asked.
+const answerPoll = 200 * time.Millisecond
+
+// answers waits until a server answers. It may have to upgrade its data first, which takes as long as
+// it takes.
+func answers(ctx context.Context, p *Process, s server.Server) error {
+	tick := time.NewTicker(answerPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-p.Done():
+			return errors.New(p.Problem())
+		case <-tick.C:
+			if s.Ping(ctx) == nil {
+				return nil
+			}
+		}
+	}
+}
+
+// alone returns the arguments of a server that is no member of a group and that no client can reach over
+// the network. Nothing that it does is in a binary log.
+func (o Options) alone(dataDir, temporary string) []string {
+	return append(o.base(dataDir),
+		"--socket="+o.Socket(), "--pid-file="+o.pidFile(), "--tmpdir="+temporary,
+		"--skip-networking", "--mysqlx=OFF", "--skip-log-bin", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
+		"--event-scheduler=OFF", "--init-connect=", "--skip-replica-start", "--super-read-only=OFF",
+		"--plugin-load-add=group_replication.so", "--plugin-load-add=mysql_clone.so", "--loose-group-replication-start-on-boot=OFF")
+}
