@@ -107,3 +107,29 @@ func TestRestoreMySQLRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestRestoreMySQLWaits: the claim reports what its servers wait for before one restores, and that it is
+// refused while a user has to decide.
+func TestRestoreMySQLWaits(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, held, phase string }{
+		"Waits":     {reason: "It may pass.", held: `{"message":"Waiting for orders-mysql-1"}`, phase: "Restoring"},
+		"Undecided": {reason: "It does not pass by itself.", held: `{"message":"Volume claim x holds a database","undecided":true}`, phase: "Failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := simulate(t, "{engine: mysql, size: 3, version: '9.7', restoreFrom: {destination: {type: s3, bucket: b, secretRef: {name: store}}, name: copies}}")
+			storeSecrets(t, c)
+			for range 3 {
+				c.Reconcile()
+			}
+			c.Report("orders-mysql-0.json", `{"held":`+tc.held+`}`)
+			c.Reconcile()
+			held := instance.Held{}
+			if err := json.Unmarshal([]byte(tc.held), &held); err != nil {
+				t.Fatal(err)
+			}
+			if c.Phase() != tc.phase || !strings.Contains(c.Message(), held.Message) {
+				t.Errorf("%s\nwant %s with %q, got %s, %q", tc.reason, tc.phase, held.Message, c.Phase(), c.Message())
+			}
+		})
+	}
+}

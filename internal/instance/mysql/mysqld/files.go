@@ -74,7 +74,7 @@ func (f Files) Data() (group.Data, error) {
 		return group.Empty, err
 	}
 	for _, name := range []string{filepath.Join(f.Volume, copyFile), filepath.Join(f.DataDir(), cloneError)} {
-		if unfinished, err := exists(name); err != nil || unfinished {
+		if unfinished, err := isFile(name); err != nil || unfinished {
 			return group.Copy, err
 		}
 	}
@@ -85,8 +85,12 @@ func (f Files) Data() (group.Data, error) {
 // that the server has before.
 func (f Files) BeginCopy() error {
 	marker := filepath.Join(f.Volume, copyFile)
-	if there, err := exists(marker); err != nil || there {
+	if there, err := isFile(marker); err != nil || there {
 		return err
+	}
+	// A folder of the name is a copy that a user has had the server write there.
+	if err := os.RemoveAll(marker); err != nil {
+		return fmt.Errorf("cannot record that a copy begins: %w", err)
 	}
 	before, err := os.ReadFile(filepath.Join(f.DataDir(), identityFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +114,7 @@ func (f Files) Before(uuid string) (same, known bool, err error) {
 
 // EndCopy records that the copy is complete.
 func (f Files) EndCopy() error {
-	if err := os.Remove(filepath.Join(f.Volume, copyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.RemoveAll(filepath.Join(f.Volume, copyFile)); err != nil {
 		return fmt.Errorf("cannot record that a copy is complete: %w", err)
 	}
 	return syncFolder(f.Volume)
@@ -154,6 +158,18 @@ func (f Files) adopt(folder string) error {
 		return fmt.Errorf("cannot take over the initialized data directory: %w", err)
 	}
 	return syncFolder(f.Volume)
+}
+
+// isFile reports whether a regular file exists.
+func isFile(name string) (bool, error) {
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("cannot find %s: %w", name, err)
+	}
+	return info.Mode().IsRegular(), nil
 }
 
 func exists(name string) (bool, error) {

@@ -20,6 +20,7 @@ func TestData(t *testing.T) {
 		"Initialized": {reason: "What has the folder's name is complete.", files: []string{"data/ibdata1"}, want: group.Whole},
 		"Unfinished":  {reason: "One that is being initialized has another name.", files: []string{"data.new/ibdata1"}, want: group.Empty},
 		"Copy":        {reason: "A copy is marked before it begins.", files: []string{"data/ibdata1", "copy-unfinished"}, want: group.Copy},
+		"Folder":      {reason: "A user may have the server write a copy anywhere on the volume, and that is no mark.", files: []string{"data/ibdata1", "copy-unfinished/ibdata1"}, want: group.Whole},
 		"Killed":      {reason: "So is one that MySQL has begun by itself.", files: []string{"data/ibdata1", "data/#clone/#status_error"}, want: group.Copy},
 		"Copied":      {reason: "Other files of a copy stay.", files: []string{"data/ibdata1", "data/#clone/#view_status"}, want: group.Whole},
 	} {
@@ -52,6 +53,9 @@ func TestBefore(t *testing.T) {
 		if s, k, err := f.Before(uuid); s != same || k != known || err != nil {
 			t.Errorf("Before(%s): got %t, %t, %v, want %t, %t", uuid, s, k, err, same, known)
 		}
+	}
+	if err := os.MkdirAll(filepath.Join(f.Volume, copyFile, "mysql"), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	begin("a-1", false, false)
 	if err := f.EndCopy(); err != nil {
