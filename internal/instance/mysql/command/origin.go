@@ -26,7 +26,7 @@ type origin struct {
 
 // fetch fills a folder with the data of the backup.
 func (o origin) fetch(ctx context.Context, folder string, progress func(string)) error {
-	content, err := os.ReadFile(filepath.Join(o.folder, instance.RestoreFile)) //nolint:gosec // a flag of the pod
+	content, err := os.ReadFile(filepath.Join(o.folder, instance.RestoreFile))
 	if err != nil {
 		return fmt.Errorf("cannot read what to restore: %w", err)
 	}

@@ -23,6 +23,11 @@ type simulated struct {
 	views   int
 	groups  int
 
+	// restored is what a backup holds that fills the cluster, or empty, and restores is how often a server
+	// has begun to fill its volume from it.
+	restored gtid.Set
+	restores int
+
 	// wiped is true once a volume was lost: then what was acknowledged may be lost with it, if it is
 	// said.
 	wiped bool
@@ -33,6 +38,10 @@ type server struct {
 	volume       int
 	data         Data
 	transactions gtid.Set
+
+	// identity is what distinguishes the data from others with the same transactions, since a restore
+	// gives it one.
+	identity int
 
 	up, frozen bool
 	state      State
@@ -109,7 +118,7 @@ func (s *simulated) elect(members []string) string {
 }
 
 func (s *simulated) observe(srv *server) Cluster {
-	c := Cluster{Pod: srv.pod, Size: len(s.servers), Ordinal: ordinalOf, Reports: map[string]Report{}, Record: s.record, Suspected: srv.suspected}
+	c := Cluster{Pod: srv.pod, Size: len(s.servers), Ordinal: ordinalOf, Reports: map[string]Report{}, Record: s.record, Suspected: srv.suspected, Restoring: !s.restored.IsEmpty()}
 	s.each(func(other *server) {
 		c.Volumes = append(c.Volumes, Volume{Pod: other.pod, Claim: "data-" + other.pod, UID: other.uid()})
 		if other.up && !other.frozen {
@@ -126,6 +135,10 @@ func (s *simulated) act(srv *server) {
 	switch action.Verb {
 	case Initialize:
 		srv.data, srv.state = Whole, Offline
+	case Restore:
+		s.restore(srv)
+	case restoring:
+		srv.data, srv.state, srv.transactions = Whole, Offline, s.restored
 	case InitializeCopy:
 		if !s.register(srv, false) {
 			return
@@ -153,6 +166,22 @@ func (s *simulated) act(srv *server) {
 		s.start(srv)
 	case Stay:
 	}
+}
+
+// restoring is the step between the record of a server that restores a backup and the end of that, which may
+// be long after.
+const restoring Verb = "fill"
+
+// restore records a server as the one that restores the backup.
+func (s *simulated) restore(srv *server) {
+	if s.record.Founder != srv.pod {
+		if !s.same(srv.seen) {
+			return
+		}
+		s.record.Founder, s.record.Confirmed = srv.pod, false
+	}
+	s.restores++
+	srv.identity, srv.pending = s.restores, &Action{Verb: restoring}
 }
 
 func (s *simulated) same(r Record) bool { return fmt.Sprint(s.record) == fmt.Sprint(r) }
@@ -224,7 +253,9 @@ func (s *simulated) start(srv *server) {
 	}
 	donor := s.servers[s.elect(s.alive(into))]
 	if byCopy {
-		srv.transactions = donor.transactions
+		srv.transactions, srv.identity = donor.transactions, donor.identity
+	} else if srv.identity != donor.identity {
+		s.t.Fatalf("%s joins with other data than %s: both have restored the backup", srv.pod, donor.pod)
 	} else if !donor.transactions.Contains(srv.transactions) {
 		// Group Replication refuses a server with transactions of its own.
 		srv.state = Failed
@@ -249,6 +280,9 @@ func (s *simulated) confirm(srv *server) {
 	if !s.same(srv.seen) {
 		srv.state, srv.view = Offline, nil
 		return
+	}
+	if !srv.transactions.Contains(s.restored) {
+		s.t.Fatalf("%s leads without the backup that fills the cluster", srv.pod)
 	}
 	s.record.Confirmed, s.record.Epoch, s.record.Members = true, s.record.Epoch+1, map[string]string{srv.pod: srv.uid()}
 	if missing := s.acked.Minus(srv.transactions); !missing.IsEmpty() {
@@ -326,7 +360,11 @@ func TestSimulation(t *testing.T) {
 		s := &simulated{t: t, servers: map[string]*server{}}
 		for n := range rapid.SampledFrom([]int{1, 3, 5}).Draw(t, "size") {
 			pod := fmt.Sprintf("db-%d", n)
-			s.servers[pod] = &server{pod: pod, data: Empty, up: true}
+			// One that is not scheduled yet starts later.
+			s.servers[pod] = &server{pod: pod, data: Empty, up: rapid.IntRange(0, 3).Draw(t, "up "+pod) > 0}
+		}
+		if rapid.Bool().Draw(t, "from a backup") {
+			s.restored = parsed(t, "ffffffff-0000-0000-0000-000000000000:1-5")
 		}
 		pods := slices.Sorted(maps.Keys(s.servers))
 		step := func(srv *server, what string, slow int) {
@@ -424,6 +462,14 @@ func TestSimulation(t *testing.T) {
 			}
 		}
 	})
+}
+
+func parsed(t *rapid.T, text string) gtid.Set {
+	set, err := gtid.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
 
 // keepOf returns the primary among those that stay.
