@@ -76,7 +76,7 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	}
 	from := d.spec.RestoreFrom
 	if from.ID != "" && d.traits.Archives {
-		return nil, compose.Invalidf("restoreFrom.id is not available with engine %s: it restores to a time: use restoreFrom.time", d.server)
+		return nil, compose.Invalidf("restoreFrom.id is not available with engine %s: it restores to a time: create the claim again with restoreFrom.time", d.server)
 	}
 	if from.Time != nil && !c.IsReview() && from.Time.After(c.Now()) {
 		return nil, compose.Invalidf("restoreFrom.time has not come yet: %s", from.Time.UTC().Format("2006-01-02T15:04:05Z"))
@@ -147,7 +147,7 @@ func (d *inputs) checkSource(o *origin) (err error) {
 		o.config, err = pgbackrest.Repository{Destination: r.Destination, Namespace: r.Namespace, Name: r.Name, Encrypted: r.Encrypted}.VolumeConfig()
 		return err
 	case r.Destination.Type == backupv1.Volume:
-		return fmt.Errorf("the backups of %s/%s are on a volume, which servers of engine %s cannot read: restore one in an object store, or a dump with a Restore", r.Namespace, r.Name, d.server)
+		return fmt.Errorf("the backups of %s/%s are on a volume, which servers of engine %s cannot read: create the claim again with one in an object store, or without restoreFrom to restore a dump with a Restore", r.Namespace, r.Name, d.server)
 	}
 	return backup.CheckPlace(r.Destination, r.Namespace, r.Name)
 }
@@ -219,7 +219,11 @@ func (d *inputs) originOf(c *compose.Claim) (instance.Restore, credentialsOf, *a
 	}
 	name := from.BackupRef.Name
 	if c.IsReview() {
-		return instance.Restore{Namespace: d.Namespace, Name: strings.TrimSuffix(name, "-"+backups)}, credentialsOf{}, nil, nil
+		of := strings.TrimSuffix(name, "-"+backups)
+		if !d.traits.Archives {
+			of = name
+		}
+		return instance.Restore{Namespace: d.Namespace, Name: of}, credentialsOf{}, nil, nil
 	}
 	if !c.HasKind(backupSchema, backups) {
 		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: there are no Backups in this cluster: install provider-storeplane, or use restoreFrom.destination")
@@ -268,7 +272,7 @@ func (d *inputs) originOfBackup(name string, found *structpb.Struct) (instance.R
 		// The provider makes them, in the folder of the Backup.
 		r.Name = name
 		if p.Destination.SecretRef == nil && p.Destination.Type != backupv1.Volume {
-			return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has no destination.secretRef, and its ProviderConfig is not read here: use restoreFrom.destination with the bucket, prefix, endpoint and secretRef of its backups, or without secretRef for those in the platform's store, and restoreFrom.name: %s", name, name)
+			return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has no destination.secretRef, and its ProviderConfig is not read here: create the claim again with restoreFrom.destination, the bucket, prefix, endpoint and secretRef of its backups, or without secretRef for those in the platform's store, and restoreFrom.name: %s", name, name)
 		}
 	}
 	var key *appsv1.SecretKeyReference

@@ -65,10 +65,10 @@ func TestCheck(t *testing.T) {
 		"Strict":       {reason: "A group shrinks.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.SynchronousMode = appsv1.Strict }), want: "synchronousMode strict is not available with engine mysql: a group continues as long as a majority of its servers is left: use quorum"},
 		"RestoreTime": {reason: "There is no archive.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
 			s.RestoreFrom = &appsv1.RestoreFrom{BackupRef: &appsv1.LocalBackupReference{Name: "b"}, Time: &metav1.Time{}}
-		}), want: "restoreFrom.time is not available with engine mysql yet: a backup is restored as it was made: name one in restoreFrom.id, or leave both out for the newest"},
+		}), want: "restoreFrom.time is not available with engine mysql yet: a backup is restored as it was made: create the claim again with restoreFrom.id, or without a time for the newest one"},
 		"RestoreVolume": {reason: "No server can mount it.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
 			s.RestoreFrom = &appsv1.RestoreFrom{Destination: &appsv1.BackupDestination{Type: "volume", Bucket: "old"}, Name: "b"}
-		}), want: "restoreFrom.destination.type volume is not available with engine mysql: restore a physical backup in an object store, or a dump with a Restore"},
+		}), want: "restoreFrom.destination.type volume is not available with engine mysql: create the claim again with a physical backup in an object store, or without restoreFrom to restore a dump with a Restore"},
 		"Extensions":    {reason: "MySQL has none.", spec: database(appsv1.Database{Name: "reports", Extensions: []string{"postgis"}}), want: "databases.reports.extensions is not available with engine mysql: leave it out"},
 		"OwnDatabase":   {reason: "It is the server's.", spec: database(appsv1.Database{Name: "mysql"}), want: "databases has mysql, which every cluster has: choose another"},
 		"NoOwner":       {reason: "An owner is a user.", spec: database(appsv1.Database{Name: "reports", Owner: "missing"}), want: "databases.reports.owner is missing, which is not in users: add it"},

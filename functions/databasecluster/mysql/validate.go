@@ -57,9 +57,9 @@ func validateRestore(from *appsv1.RestoreFrom) error {
 	case from == nil:
 		return nil
 	case from.Time != nil:
-		return compose.Invalidf("restoreFrom.time is not available with engine mysql yet: a backup is restored as it was made: name one in restoreFrom.id, or leave both out for the newest")
+		return compose.Invalidf("restoreFrom.time is not available with engine mysql yet: a backup is restored as it was made: create the claim again with restoreFrom.id, or without a time for the newest one")
 	case from.Destination != nil && from.Destination.Type == string(backupv1.Volume):
-		return compose.Invalidf("restoreFrom.destination.type volume is not available with engine mysql: restore a physical backup in an object store, or a dump with a Restore")
+		return compose.Invalidf("restoreFrom.destination.type volume is not available with engine mysql: create the claim again with a physical backup in an object store, or without restoreFrom to restore a dump with a Restore")
 	}
 	return nil
 }

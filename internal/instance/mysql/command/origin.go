@@ -34,7 +34,6 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 	if err := json.Unmarshal(content, &want); err != nil {
 		return fmt.Errorf("cannot read what to restore: %w", err)
 	}
-	progress("Listing the backups in the store")
 	accept := func(m *backup.Manifest) error {
 		if err := o.check(ctx, m); err != nil {
 			return err

@@ -65,6 +65,9 @@ type Cluster struct {
 	// Restoring is true if a new database is filled from a backup instead of being empty.
 	Restoring bool
 
+	// Impatient is true if this server has waited for its turn to copy a member for long.
+	Impatient bool
+
 	// Suspected is how often in a row this server was found to have transactions of its own, and
 	// Failures how often in a row it could not recover in its group.
 	Suspected, Failures int
@@ -106,6 +109,9 @@ type Action struct {
 
 	// Message describes what the server waits for, or why its data is set aside.
 	Message string
+
+	// Queued is true if the server waits for its turn to copy a member.
+	Queued bool
 
 	// Undecided is true if the server waits until a user decides which volume leads. Suspect is
 	// true if the server has transactions that the group may not have.
@@ -176,15 +182,18 @@ func (c *Cluster) follow(own, primary *Report) Action {
 }
 
 // copy has a server copy a member, one server after the other: a member serves one copy at a time, and a
-// server that is refused would try to receive binary logs that no member has any more.
+// server that is refused would try to receive binary logs that no member has any more. Of those that are
+// about to the first begins, unless that takes long: it may fail again and again.
 func (c *Cluster) copy(message string) Action {
 	for _, pod := range sortedPods(c.Reports) {
 		r := c.Reports[pod]
 		if pod == c.Pod || r.Data != Copy || !r.Running {
 			continue
 		}
-		if r.State == Recovering || c.Ordinal(pod) < c.Ordinal(c.Pod) {
-			return wait("Waiting for %s, which copies a member: one server does at a time", pod)
+		if r.State == Recovering || c.Ordinal(pod) < c.Ordinal(c.Pod) && !c.Impatient {
+			a := wait("Waiting for %s, which copies a member: one server does at a time", pod)
+			a.Queued = true
+			return a
 		}
 	}
 	return Action{Verb: JoinByCopy, Message: message}
@@ -315,6 +324,8 @@ func (c *Cluster) beginEmpty(own *Report) Action {
 	switch {
 	case c.Record.Ran():
 		return undecided("no volume claim holds the data that this cluster had%s", c.hint())
+	case len(copies) > 0 && c.Restoring:
+		return undecided("volume claim %s holds an unfinished copy whose source does not exist: delete it and its pod to restore the backup", c.claim(copies[0]))
 	case len(copies) > 0:
 		return undecided("volume claim %s holds an unfinished copy whose source does not exist: delete it to start with an empty database", c.claim(copies[0]))
 	}
@@ -341,7 +352,10 @@ func (c *Cluster) leadNamed(own *Report) Action {
 
 // found decides about a server once it is known which one leads.
 func (c *Cluster) found(own *Report, leader string) Action {
+	_, answers := c.Reports[leader]
 	switch {
+	case leader != c.Pod && c.Restoring && !answers:
+		return wait("Waiting for %s, which restores the backup on volume claim %s and does not answer. If it does not come back, delete the volume claim and its pod, and another server restores the backup", leader, c.claim(leader))
 	case leader != c.Pod:
 		return wait("Waiting for %s to lead with volume claim %s", leader, c.claim(leader))
 	case own.Data == Empty && c.Restoring:
@@ -364,7 +378,7 @@ func (r *Report) starting() Action {
 
 // first returns the first server of a cluster without data.
 func (c *Cluster) first() string {
-	if f := c.Record.Founder; c.Restoring && c.hasVolume(f) {
+	if f := c.Record.Founder; c.Restoring && c.hasVolume(f) && c.Ordinal(f) < c.Size {
 		// It has begun to restore the backup. A second server would have other data of its own.
 		return f
 	}
@@ -387,6 +401,10 @@ func (c *Cluster) hasVolume(pod string) bool {
 func (c *Cluster) leaders() []string {
 	var pods []string
 	for pod, r := range c.Reports {
+		if c.Restoring && !c.Record.Ran() && c.Record.Founder != "" && pod != c.first() {
+			// It has restored the backup too, as the one that was to, and the record of that was lost.
+			continue
+		}
 		if uid, member := c.Record.Members[pod]; r.Data == Whole && (!c.Record.Ran() || member && uid == r.Claim) {
 			pods = append(pods, pod)
 		}

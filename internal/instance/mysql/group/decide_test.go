@@ -113,6 +113,9 @@ func TestDecide(t *testing.T) {
 	gone := func(pods string) Action {
 		return undecided("the volume of " + pods + ", a member of the last group, no longer exists or is empty, and may have had the newest writes")
 	}
+	queued := func(pod string) Action {
+		return Action{Verb: Stay, Queued: true, Message: "Waiting for " + pod + ", which copies a member: one server does at a time"}
+	}
 	wait := func(message string) Action { return Action{Verb: Stay, Message: message} }
 
 	purge := func(text string) func(*Cluster) {
@@ -152,7 +155,9 @@ func TestDecide(t *testing.T) {
 		"FilledNext":    {reason: "The others wait for it.", servers: "eee", but: func(c *Cluster) { filled(c); c.Pod = "db-1" }, want: wait("Waiting for db-0 to lead with volume claim data-db-0")},
 		"FilledFound":   {reason: "Then it founds the group with what it has restored.", servers: "oee", transactions: []string{all}, but: filled, want: Action{Verb: Bootstrap}},
 		"FilledBegun":   {reason: "Of several only one restores: the one that has begun.", servers: "eee", but: func(c *Cluster) { filled(c); c.Record.Founder = "db-1" }, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
-		"FilledAway":    {reason: "It is waited for while it does not answer.", servers: "e-e", but: func(c *Cluster) { filled(c); c.Record.Founder = "db-1" }, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
+		"FilledBeyond":  {reason: "One that is not desired any more never comes back.", servers: "ee", but: func(c *Cluster) { filled(c); c.Size, c.Record.Founder = 1, "db-1" }, want: Action{Verb: Restore}},
+		"FilledTwice":   {reason: "Only the one that was to restore it leads, if the record of that was lost meanwhile.", servers: "oo", transactions: []string{all, all}, but: func(c *Cluster) { filled(c); c.Record.Founder = "db-1" }, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
+		"FilledAway":    {reason: "It is waited for while it does not answer.", servers: "e-e", but: func(c *Cluster) { filled(c); c.Record.Founder = "db-1" }, want: wait("Waiting for db-1, which restores the backup on volume claim data-db-1 and does not answer. If it does not come back, delete the volume claim and its pod, and another server restores the backup")},
 		"FilledGone":    {reason: "Another one begins once its volume is deleted.", servers: "ee", but: func(c *Cluster) { filled(c); c.Record.Founder = "db-2" }, want: Action{Verb: Restore}},
 		"FilledPending": {reason: "A server that is not scheduled holds no restored cluster up.", servers: "oe-", transactions: []string{all}, but: filled, want: Action{Verb: Bootstrap}},
 		"FilledKept": {reason: "No backup is restored beside a database of an earlier cluster, and none is ignored.", servers: "eo", transactions: []string{"", all}, but: func(c *Cluster) { kept(c); c.Restoring = true },
@@ -163,8 +168,9 @@ func TestDecide(t *testing.T) {
 		"Copies":      {reason: "An empty server copies a member.", servers: "ePS", want: Action{Verb: InitializeCopy}},
 		"CopiesOn":    {reason: "A copy that was not finished is begun again.", servers: "cPS", transactions: []string{"", all, all}, want: Action{Verb: JoinByCopy}},
 		"CopiesFirst": {reason: "Of two the first copies a member: a member serves one copy at a time.", servers: "ccP", transactions: []string{"", "", all}, want: Action{Verb: JoinByCopy}},
-		"CopiesNext":  {reason: "The second waits for it.", servers: "ccP", transactions: []string{"", "", all}, but: func(c *Cluster) { c.Pod = "db-1" }, want: wait("Waiting for db-0, which copies a member: one server does at a time")},
-		"CopiesBusy":  {reason: "So does the first if the second has begun.", servers: "ccP", transactions: []string{"", "", all}, but: func(c *Cluster) { r := c.Reports["db-1"]; r.State = Recovering; c.Reports["db-1"] = r }, want: wait("Waiting for db-1, which copies a member: one server does at a time")},
+		"CopiesNext":  {reason: "The second waits for it.", servers: "ccP", transactions: []string{"", "", all}, but: func(c *Cluster) { c.Pod = "db-1" }, want: queued("db-0")},
+		"CopiesBusy":  {reason: "So does the first if the second has begun.", servers: "ccP", transactions: []string{"", "", all}, but: func(c *Cluster) { r := c.Reports["db-1"]; r.State = Recovering; c.Reports["db-1"] = r }, want: queued("db-1")},
+		"CopiesLong":  {reason: "The first may fail again and again.", servers: "ccP", transactions: []string{"", "", all}, but: func(c *Cluster) { c.Pod, c.Impatient = "db-1", true }, want: Action{Verb: JoinByCopy}},
 		"CopiesEnded": {reason: "One that does not run holds no other up.", servers: "ccP", transactions: []string{"", "", all}, but: func(c *Cluster) {
 			c.Pod = "db-1"
 			r := c.Reports["db-0"]

@@ -12,9 +12,9 @@ import (
 
 // Restore makes the data directory from a backup of another cluster's data, which fetch fills a folder
 // with. The data becomes that of this cluster before it is taken over: other servers connect to it by
-// this cluster's certificates, and it has an identifier of its own. If that fails the data directory
-// does not exist.
-func Restore(ctx context.Context, program string, f Files, o Options, fetch func(ctx context.Context, folder string) error, log io.Writer) error {
+// this cluster's certificates, and it has an identifier of its own. If that fails, or accept returns
+// an error in the end, the data directory does not exist.
+func Restore(ctx context.Context, program string, f Files, o Options, fetch func(ctx context.Context, folder string) error, accept func(context.Context) error, log io.Writer) error {
 	folder, err := f.prepare()
 	if err != nil {
 		return err
@@ -28,6 +28,9 @@ func Restore(ctx context.Context, program string, f Files, o Options, fetch func
 	}
 	if err := appropriate(ctx, program, folder, f, o, user, log); err != nil {
 		return fmt.Errorf("cannot start MySQL with the data of the backup: %w", err)
+	}
+	if err := accept(ctx); err != nil {
+		return err
 	}
 	return f.adopt(folder)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -21,6 +22,7 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 		return err
 	}
 	c.Pod, c.Suspected, c.Failures = s.Pod, s.suspected, s.failures
+	c.Impatient = !s.queued.IsZero() && time.Since(s.queued) > queueFor
 	// The others are asked after this server was observed: what the primary reports is newer than
 	// what this server has received.
 	c.Reports = s.outside.Peers(ctx)
@@ -29,6 +31,12 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 	s.suspected++
 	if !action.Suspect {
 		s.suspected = 0
+	}
+	switch {
+	case !action.Queued:
+		s.queued = time.Time{}
+	case s.queued.IsZero():
+		s.queued = time.Now()
 	}
 	if action.Verb != group.Stay {
 		s.log.Info("Executing action", "action", action.Verb)

@@ -14,7 +14,7 @@ import (
 // only with time, such as a store that cannot be reached, and others not without a change of the claim.
 const (
 	restoreAgain  = time.Minute
-	restoreAtMost = 16 * time.Minute
+	restoreAtMost = 5 * time.Minute
 )
 
 // restore fills the volume from the backup that the claim names. The server leads with it afterwards. It is
@@ -48,14 +48,20 @@ func (s *Supervisor) fill(ctx context.Context) error {
 		return errNoSource
 	}
 	fetch := func(ctx context.Context, folder string) error {
-		return s.Fetch(ctx, folder, func(message string) {
-			// The failure before is reported until the next one is known to go better.
-			if before := s.Restoring(); before == nil || !before.Failed {
-				s.note(&instance.RestoreState{Message: message})
-			}
-		})
+		return s.Fetch(ctx, folder, func(message string) { s.note(&instance.RestoreState{Message: message}) })
 	}
-	return mysqld.Restore(ctx, s.Program, s.Files, s.Options, fetch, s.output)
+	return mysqld.Restore(ctx, s.Program, s.Files, s.Options, fetch, s.stillMine, s.output)
+}
+
+var errNotMine = errors.New("another server has become the one that restores the backup")
+
+// stillMine returns an error if this server is not to restore the backup any more: the restore takes long.
+func (s *Supervisor) stillMine(ctx context.Context) error {
+	record, err := s.outside.Record(ctx)
+	if err == nil && (record.Founder != s.Pod || record.Ran()) {
+		err = errNotMine
+	}
+	return err
 }
 
 // Restoring returns the progress of the restore of this server from a backup, or nil.

@@ -37,6 +37,9 @@ const (
 	// tendPeriod is how often a member of a group compares that with the record, if nothing changes.
 	tendPeriod = 5 * time.Second
 
+	// queueFor is for how long a server lets another one, which does not copy a member yet, do so first.
+	queueFor = time.Minute
+
 	// awayFor is for how long a member has to be outside of the primary's view before it is removed
 	// from the record.
 	awayFor = 30 * time.Second
@@ -105,7 +108,9 @@ type Supervisor struct {
 	// suspected is how often in a row the server was found to have transactions of its own.
 	// recovering is true while it is on its way into the group, and failures is how often in a row it
 	// could not get there. opened is true once this primary lets clients in.
+	// queued is since when the server waits for its turn to copy a member, or zero.
 	suspected  int
+	queued     time.Time
 	recovering bool
 	failures   int
 	opened     bool
