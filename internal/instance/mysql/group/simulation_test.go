@@ -252,11 +252,12 @@ func (s *simulated) start(srv *server) {
 		return
 	}
 	donor := s.servers[s.elect(s.alive(into))]
-	if byCopy {
+	switch {
+	case byCopy:
 		srv.transactions, srv.identity = donor.transactions, donor.identity
-	} else if srv.identity != donor.identity {
+	case srv.identity != donor.identity:
 		s.t.Fatalf("%s joins with other data than %s: both have restored the backup", srv.pod, donor.pod)
-	} else if !donor.transactions.Contains(srv.transactions) {
+	case !donor.transactions.Contains(srv.transactions):
 		// Group Replication refuses a server with transactions of its own.
 		srv.state = Failed
 		return
