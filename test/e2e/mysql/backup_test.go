@@ -14,7 +14,7 @@ import (
 
 // apply creates the objects of manifests.
 func (d *database) apply(ctx context.Context, values map[string]string, names ...string) error {
-	values["NAMESPACE"] = d.namespace
+	values["NAMESPACE"], values["REGISTRY"] = d.namespace, cluster.Registry
 	for _, name := range names {
 		u, err := manifests.Read(name, values)
 		if err != nil {
