@@ -32,6 +32,10 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 	if !action.Suspect {
 		s.suspected = 0
 	}
+	if action.Verb != group.Restore {
+		// What this server has reported of a restore is over: another one restores, or has.
+		s.note(nil)
+	}
 	switch {
 	case !action.Queued:
 		s.queued = time.Time{}

@@ -113,3 +113,35 @@ func TestRestoreFails(t *testing.T) {
 		t.Errorf("restore() after a while: want another one, got %d calls and %v", calls, err)
 	}
 }
+
+// elsewhere is a cluster in which another server restores the backup.
+type elsewhere struct{ Outside }
+
+func (elsewhere) Cluster(context.Context) (group.Cluster, error) {
+	volumes := []group.Volume{{Pod: pod(0), Claim: "data-0", UID: "uid-0"}, {Pod: pod(1), Claim: "data-1", UID: "uid-1"}}
+	return group.Cluster{Size: 2, Ordinal: ordinal, Volumes: volumes, Record: group.Record{Founder: pod(1)}, Restoring: true}, nil
+}
+
+func (elsewhere) Record(context.Context) (group.Record, error) {
+	return group.Record{Founder: pod(1)}, nil
+}
+
+func (elsewhere) Peers(context.Context, ...string) map[string]group.Report {
+	return map[string]group.Report{pod(1): {Pod: pod(1), Claim: "uid-1", Data: group.Empty}}
+}
+
+// TestRestoreGivenUp: a server that another one has replaced while it restored takes nothing over, and its
+// failure does not stay in the report.
+func TestRestoreGivenUp(t *testing.T) {
+	s := New(Config{Pod: pod(0), Claim: "uid-0"}, elsewhere{}, slog.New(slog.DiscardHandler), io.Discard)
+	if err := s.stillMine(t.Context()); !errors.Is(err, errNotMine) {
+		t.Errorf("stillMine(): want %v, got %v", errNotMine, err)
+	}
+	s.note(&instance.RestoreState{Message: errNotMine.Error(), Failed: true})
+	if err := s.decide(t.Context(), &group.Report{Pod: pod(0), Claim: "uid-0", Data: group.Empty}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Restoring(); got != nil {
+		t.Errorf("the server reports %+v of a restore that another one makes", got)
+	}
+}
