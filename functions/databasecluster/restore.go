@@ -226,7 +226,7 @@ func (d *inputs) originOf(c *compose.Claim) (instance.Restore, credentialsOf, *a
 		return instance.Restore{Namespace: d.Namespace, Name: of}, credentialsOf{}, nil, nil
 	}
 	if !c.HasKind(backupSchema, backups) {
-		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: there are no Backups in this cluster: install provider-storeplane, or use restoreFrom.destination")
+		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: there are no Backups in this cluster: install provider-storeplane, or create the claim again with restoreFrom.destination")
 	}
 	found, fetched := c.Require(sourceRequirement, &fnv1.ResourceSelector{
 		ApiVersion: backupv1.GroupVersion.String(), Kind: backupv1.BackupKind, Namespace: &d.Namespace,
@@ -236,7 +236,7 @@ func (d *inputs) originOf(c *compose.Claim) (instance.Restore, credentialsOf, *a
 		return instance.Restore{}, credentialsOf{}, nil, compose.ErrPending
 	}
 	if len(found) == 0 {
-		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s does not exist: use restoreFrom.destination if its data still does", name)
+		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s does not exist: create the claim again with restoreFrom.destination if its data still does", name)
 	}
 	return d.originOfBackup(name, found[0])
 }
@@ -262,10 +262,10 @@ func (d *inputs) originOfBackup(name string, found *structpb.Struct) (instance.R
 	}
 	p := b.ForProvider
 	if p.Method != string(backupv1.Physical) {
-		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has method %s: restore it into this cluster with a Restore", name, cmp.Or(p.Method, string(backupv1.Logical)))
+		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has method %s: create the claim again without restoreFrom, and restore it with a Restore", name, cmp.Or(p.Method, string(backupv1.Logical)))
 	}
 	if t := p.Source.Type; t != string(d.traits.Type) {
-		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has source.type %s, and this claim has engine %s: name a Backup of the same engine", name, t, d.server)
+		return instance.Restore{}, credentialsOf{}, nil, compose.Invalidf("restoreFrom.backupRef: Backup %s has source.type %s, and this claim has engine %s: create the claim again with a Backup of the same engine", name, t, d.server)
 	}
 	r := instance.Restore{Destination: p.Destination, Namespace: d.Namespace, Name: p.Source.Connection.DatabaseClusterRef.Name}
 	if !d.traits.Archives {

@@ -90,8 +90,8 @@ func TestRestoreMySQLRefused(t *testing.T) {
 	config := "restoreFrom.backupRef: Backup other has no destination.secretRef, and its ProviderConfig is not read here: create the claim again with restoreFrom.destination, the bucket, prefix, endpoint and secretRef of its backups, or without secretRef for those in the platform's store, and restoreFrom.name: other"
 	for name, tc := range map[string]struct{ reason, method, source, destination, want string }{
 		"Config": {reason: "The function knows no ProviderConfig.", method: "physical", source: "mysql", destination: "{type: s3, bucket: b}", want: config},
-		"Dump":   {reason: "A dump is restored by a Restore.", method: "logical", source: "mysql", destination: "{type: s3, bucket: b}", want: "restoreFrom.backupRef: Backup other has method logical: restore it into this cluster with a Restore"},
-		"Engine": {reason: "It is another database.", method: "physical", source: "postgresql", destination: "{type: s3, bucket: b}", want: "restoreFrom.backupRef: Backup other has source.type postgresql, and this claim has engine mysql: name a Backup of the same engine"},
+		"Dump":   {reason: "A dump is restored by a Restore.", method: "logical", source: "mysql", destination: "{type: s3, bucket: b}", want: "restoreFrom.backupRef: Backup other has method logical: create the claim again without restoreFrom, and restore it with a Restore"},
+		"Engine": {reason: "It is another database.", method: "physical", source: "postgresql", destination: "{type: s3, bucket: b}", want: "restoreFrom.backupRef: Backup other has source.type postgresql, and this claim has engine mysql: create the claim again with a Backup of the same engine"},
 		"Volume": {reason: "No server mounts it.", method: "physical", source: "mysql", destination: "{type: volume, bucket: disk}", want: "restoreFrom: the backups of team/other are on a volume, which servers of engine mysql cannot read: create the claim again with one in an object store, or without restoreFrom to restore a dump with a Restore"},
 	} {
 		t.Run(name, func(t *testing.T) {
