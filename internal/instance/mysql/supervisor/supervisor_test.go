@@ -23,6 +23,12 @@ func TestGroup(t *testing.T) {
 	t.Logf("a primary after %s", time.Since(began))
 	w.until("three members", joinWithin, func() bool { return w.online() == 3 })
 	t.Logf("three members after %s", time.Since(began))
+	for n := range 3 {
+		leaders := w.query(pod(n), "SELECT CONCAT(write_consensus_single_leader_capable, ' ', write_consensus_leaders_actual) FROM performance_schema.replication_group_communication_information")
+		if want := "1 " + w.query(w.leader(), "SELECT @@server_uuid"); leaders != want {
+			t.Errorf("consensus of %s: it has a single leader, and proposes: got %q, want the primary, %q", pod(n), leaders, want)
+		}
+	}
 	w.prepare()
 	l := w.write(4)
 	time.Sleep(time.Second)
@@ -35,6 +41,11 @@ func TestGroup(t *testing.T) {
 		{"primary is killed", func() { w.signal(w.leader(), syscall.SIGKILL) }},
 		{"primary hands over and stops", func() {
 			n := ordinal(w.leader())
+			w.leave(n)
+			w.start(n)
+		}},
+		{"replica leaves and joins again", func() {
+			n := (ordinal(w.leader()) + 1) % 3
 			w.leave(n)
 			w.start(n)
 		}},
