@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/storeplane/storeplane/internal/instance/mysql/gtid"
+	"github.com/storeplane/storeplane/internal/gtid"
 )
 
 const groupName = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

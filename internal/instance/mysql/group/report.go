@@ -3,7 +3,7 @@ package group
 import (
 	"slices"
 
-	"github.com/storeplane/storeplane/internal/instance/mysql/gtid"
+	"github.com/storeplane/storeplane/internal/gtid"
 )
 
 // State is the state of a server in its group, as MySQL prints it

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/storeplane/storeplane/internal/instance/mysql/gtid"
+	"github.com/storeplane/storeplane/internal/gtid"
 )
 
 // simulated is a cluster with a model of Group Replication: a write is acknowledged once a majority of

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/storeplane/storeplane/internal/gtid"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
-	"github.com/storeplane/storeplane/internal/instance/mysql/gtid"
 )
 
 // applier is the channel that applies what the group has sent.

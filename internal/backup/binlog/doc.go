@@ -1,0 +1,6 @@
+// Package binlog reads MySQL's binary logs: which transactions a file has, when they were committed, and where
+// each of them is. It reads no rows.
+//
+// The format is that of version 4
+// (https://dev.mysql.com/doc/dev/mysql-server/latest/classBinary__log__event.html).
+package binlog
