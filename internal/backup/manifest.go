@@ -8,7 +8,7 @@ import (
 )
 
 // The layout of a store: <prefix>/<namespace>/<name>/<method>/<id>/… holds one backup, a logical one or
-// a physical one of MySQL. Its Manifest is written last: a folder without one was left by a failed
+// a physical one of MySQL, or a part of MySQL's binary logs. Its Manifest is written last: a folder without one was left by a failed
 // backup, or its backup is still running. A Verification beside it records that the backup was restored.
 //
 // Physical backups of PostgreSQL are a repository of pgBackRest in <prefix>/<namespace>/<name>, in
@@ -32,6 +32,12 @@ func Logical(folder string) string { return path.Join(folder, string(backupv1.Lo
 // Physical returns the folder of the physical backups of MySQL in a Folder.
 func Physical(folder string) string { return path.Join(folder, string(backupv1.Physical)) }
 
+// BinaryLog is the method of parts of MySQL's binary logs (package segment). Each is stored like a backup.
+const BinaryLog backupv1.Method = "binlog"
+
+// BinaryLogs returns the folder of the parts of MySQL's binary logs in a Folder.
+func BinaryLogs(folder string) string { return path.Join(folder, string(BinaryLog)) }
+
 // IDFormat is the time format at the beginning of a backup's id, the time at which the backup
 // began in UTC: ids sort as times do. A hyphen and random letters and digits follow.
 const IDFormat = "20060102T150405Z"
@@ -42,7 +48,8 @@ type Manifest struct {
 	ID      string          `json:"id"`
 	Engine  backupv1.Engine `json:"engine"`
 
-	// Method is physical for a copy of a server's files, and empty for dumps.
+	// Method is physical for a copy of a server's files, BinaryLog for a part of its binary logs, and empty
+	// for dumps.
 	Method backupv1.Method `json:"method,omitempty"`
 
 	// Server is the version that the server reports.
@@ -66,10 +73,15 @@ type Manifest struct {
 	// database too.
 	Roles []string `json:"roles,omitempty"`
 
-	// Position is the set of the transactions that a copy has, as MySQL writes gtid_executed, without line
-	// breaks, and Databases are the names of its databases. Both are empty for dumps.
+	// Position is the set of the transactions that a copy, or a part of binary logs, has, as MySQL writes
+	// gtid_executed, without line breaks. Databases are the names of the databases of a copy. Both are empty
+	// for dumps.
 	Position  string   `json:"position,omitempty"`
 	Databases []string `json:"databases,omitempty"`
+
+	// Before is the set of the transactions that are executed before those of a part of binary logs. It is
+	// empty for all others.
+	Before string `json:"before,omitempty"`
 
 	// Dumps has one dump for each database, in the order in which they are restored. A copy is a
 	// single one of no database: an archive of its files.

@@ -25,8 +25,11 @@ type folders struct {
 }
 
 func newFolders(folder string, m backupv1.Method) folders {
-	if m == backupv1.Physical {
+	switch m {
+	case backupv1.Physical:
 		return folders{current: backup.Physical(folder), whole: folder}
+	case backup.BinaryLog:
+		return folders{current: backup.BinaryLogs(folder), whole: folder}
 	}
 	return folders{current: backup.Logical(folder), old: folder, whole: folder, inOld: map[string]bool{}}
 }

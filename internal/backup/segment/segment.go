@@ -1,0 +1,195 @@
+package segment
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/gtid"
+)
+
+// A Segment is a part of the binary logs of a server: some transactions, in the order in which they were executed.
+type Segment struct {
+	// ID of the segment in the store.
+	ID string
+
+	// System is the identifier of the database, as that of a backup.
+	System string
+
+	// Transactions are those of the segment, and Before are those that were executed before them.
+	Transactions, Before gtid.Set
+
+	// First and Last are the earliest and the latest time at which one of them was committed.
+	First, Last time.Time
+}
+
+// Of returns the segment that a manifest describes.
+func Of(m *backup.Manifest) (Segment, error) {
+	if m.Method != backup.BinaryLog {
+		return Segment{}, backup.Errorf(backup.BackupCorrupt, "%s is no part of a binary log: its method is %q", m.ID, m.Method)
+	}
+	s := Segment{ID: m.ID, System: m.System, First: m.Started, Last: m.Finished}
+	var err error
+	if s.Transactions, err = gtid.Parse(m.Position); err != nil {
+		return Segment{}, backup.Errorf(backup.BackupCorrupt, "the manifest of %s: %w", m.ID, err)
+	}
+	if s.Before, err = gtid.Parse(m.Before); err != nil {
+		return Segment{}, backup.Errorf(backup.BackupCorrupt, "the manifest of %s: %w", m.ID, err)
+	}
+	return s, nil
+}
+
+// Describe writes the segment into a manifest.
+func (s Segment) Describe(m *backup.Manifest) {
+	m.Method, m.ID, m.System, m.Started, m.Finished = backup.BinaryLog, s.ID, s.System, s.First, s.Last
+	m.Position, m.Before = s.Transactions.String(), s.Before.String()
+}
+
+// Reached records that by a time the primary had executed some transactions and no others.
+type Reached struct {
+	System   string    `json:"system"`
+	Time     time.Time `json:"time"`
+	Executed gtid.Set  `json:"executed"`
+
+	// Seal authenticates all other fields, if backups are encrypted.
+	Seal string `json:"seal,omitempty"`
+}
+
+// An Archive is what is known of the segments of one database.
+type Archive struct {
+	// Segments are in no order that matters.
+	Segments []Segment
+
+	// Reached is the newest record, or nil.
+	Reached *Reached
+}
+
+// Has returns all transactions that are in a segment.
+func (a Archive) Has() gtid.Set {
+	var out gtid.Set
+	for _, s := range a.Segments {
+		out = out.Union(s.Transactions)
+	}
+	return out
+}
+
+// Of returns the part of the archive that is of one database.
+func (a Archive) Of(system string) Archive {
+	out := Archive{}
+	for _, s := range a.Segments {
+		if s.System == system {
+			out.Segments = append(out.Segments, s)
+		}
+	}
+	if a.Reached != nil && a.Reached.System == system {
+		out.Reached = a.Reached
+	}
+	return out
+}
+
+// Expired returns the segments of which a restore needs none: the oldest backup that is kept, which has these
+// transactions, has all of theirs.
+func (a Archive) Expired(oldest gtid.Set) []Segment {
+	var out []Segment
+	for _, s := range a.Segments {
+		if oldest.Contains(s.Transactions) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// stamp writes a time in a message.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+
+// A Chain is what is applied to a backup.
+type Chain struct {
+	// Segments are applied in this order. Transactions that the backup has already are skipped.
+	Segments []Segment
+
+	// Until is the time after which no transaction is applied, or zero.
+	Until time.Time
+
+	// Reaches are the transactions that there are afterwards, if none is committed after Until.
+	Reaches gtid.Set
+}
+
+// Chain returns which segments restore a backup, which has a set of transactions, to a time, or to the end of the
+// archive if the time is zero. The error has the reason ArchiveGap if transactions in between are missing, and
+// BackupMissing if the archive ends before that time.
+func (a Archive) Chain(has gtid.Set, until time.Time) (Chain, error) {
+	c := Chain{Until: until, Reaches: has}
+	left := sorted(a.Segments)
+	complete := until.IsZero()
+	for more := true; more; {
+		more = false
+		var rest []Segment
+		for _, s := range left {
+			switch {
+			case !c.Reaches.Contains(s.Before):
+				rest = append(rest, s)
+			case !until.IsZero() && s.First.After(until):
+				// All that is before it is there, and it is not wanted.
+				complete = true
+			case c.Reaches.Contains(s.Transactions):
+			default:
+				complete = complete || s.Last.After(until)
+				c.Segments, c.Reaches, more = append(c.Segments, s), c.Reaches.Union(s.Transactions), true
+			}
+		}
+		left = rest
+	}
+	if r := a.Reached; r != nil && !r.Time.Before(until) && c.Reaches.Contains(r.Executed) {
+		complete = true
+	}
+	if complete && !until.IsZero() {
+		return c, nil
+	}
+	if len(left) > 0 {
+		return c, c.gap(left)
+	}
+	if !complete {
+		return c, backup.Errorf(backup.BackupMissing, "the archive of binary logs ends at %s, before %s: restore to that time, or leave the time out", stamp(a.end(c)), stamp(until))
+	}
+	return c, nil
+}
+
+// gap returns the error of a chain that leaves segments over, of which the first is the next one.
+func (c Chain) gap(left []Segment) error {
+	var missing gtid.Set
+	for _, s := range left {
+		missing = missing.Union(s.Before)
+	}
+	for _, s := range left {
+		missing = missing.Minus(s.Transactions)
+	}
+	missing = missing.Minus(c.Reaches)
+	what := fmt.Sprintf("%d transactions before %s are in no segment: %s", missing.Len(), stamp(left[0].First), missing)
+	if n := len(c.Segments); n > 0 {
+		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: %s. Restore to %s at the latest, or to a time after the next backup", what, stamp(c.Segments[n-1].Last))
+	}
+	return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap after the backup: %s. Restore the backup alone by its id, or to a time after the next backup", what)
+}
+
+// end returns until when the archive has all transactions, given all segments that could be applied.
+func (a Archive) end(c Chain) time.Time {
+	var out time.Time
+	for _, s := range a.Segments {
+		if c.Reaches.Contains(s.Transactions) && s.Last.After(out) {
+			out = s.Last
+		}
+	}
+	if r := a.Reached; r != nil && r.Time.After(out) && c.Reaches.Contains(r.Executed) {
+		out = r.Time
+	}
+	return out
+}
+
+// sorted returns segments in the order in which they were committed.
+func sorted(of []Segment) []Segment {
+	out := slices.Clone(of)
+	slices.SortFunc(out, func(a, b Segment) int { return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.ID, b.ID)) })
+	return out
+}

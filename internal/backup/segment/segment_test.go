@@ -1,0 +1,264 @@
+package segment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/gtid"
+)
+
+const uuid = "541947d5-eac4-11f1-aa87-02fc00000001"
+
+// set returns a set of transactions of one group, such as 1-3:7.
+func set(t interface{ Fatal(args ...any) }, intervals string) gtid.Set {
+	if intervals == "" {
+		return gtid.Set{}
+	}
+	out, err := gtid.Parse(uuid + ":" + intervals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// at returns a time: transaction n is committed n minutes after midnight.
+func at(n int) time.Time { return time.Date(2026, 11, 28, 0, n, 0, 0, time.UTC) }
+
+// of returns the segment of transactions from one to another, after some others.
+func of(t interface{ Fatal(args ...any) }, from, to int, before string) Segment {
+	return Segment{
+		ID: fmt.Sprintf("%02d-%02d", from, to), System: "one", First: at(from), Last: at(to),
+		Transactions: set(t, fmt.Sprintf("%d-%d", from, to)), Before: set(t, before),
+	}
+}
+
+func TestChain(t *testing.T) {
+	segments := []Segment{of(t, 7, 9, "1-6"), of(t, 1, 3, ""), of(t, 4, 6, "1-3")}
+	reached := &Reached{System: "one", Time: at(20), Executed: set(t, "1-9")}
+	gap := []Segment{of(t, 1, 3, ""), of(t, 7, 9, "1-6")}
+	type want struct {
+		IDs    []string
+		Reason backup.Reason
+		Says   string
+	}
+	cases := map[string]struct {
+		reason  string
+		archive Archive
+		has     string
+		until   time.Time
+		want    want
+	}{
+		"End": {
+			reason:  "All that is after the backup is applied, in its order.",
+			archive: Archive{Segments: segments}, has: "1-2",
+			want: want{IDs: []string{"01-03", "04-06", "07-09"}},
+		},
+		"Time": {
+			reason:  "What was committed later is not needed.",
+			archive: Archive{Segments: segments}, has: "1-3", until: at(5),
+			want: want{IDs: []string{"04-06"}},
+		},
+		"Between": {
+			reason:  "Nothing was committed between two segments.",
+			archive: Archive{Segments: segments}, has: "1-3", until: at(6).Add(time.Second),
+			want: want{IDs: []string{"04-06"}},
+		},
+		"Nothing": {
+			reason:  "The backup has all, and there is no archive.",
+			archive: Archive{}, has: "1-3",
+			want: want{},
+		},
+		"Quiet": {
+			reason:  "Nothing was committed until the time, as the newest record says.",
+			archive: Archive{Segments: segments, Reached: reached}, has: "1-9", until: at(15),
+			want: want{},
+		},
+		"Later": {
+			reason:  "The archive says nothing about that time.",
+			archive: Archive{Segments: segments, Reached: reached}, has: "1-3", until: at(21),
+			want: want{IDs: []string{"04-06", "07-09"}, Reason: backup.BackupMissing, Says: "the archive of binary logs ends at 2026-11-28 00:20:00 UTC, before 2026-11-28 00:21:00 UTC: restore to that time, or leave the time out"},
+		},
+		"AfterTheLast": {
+			reason:  "There may have been transactions which are not archived yet.",
+			archive: Archive{Segments: segments}, has: "1-3", until: at(10),
+			want: want{IDs: []string{"04-06", "07-09"}, Reason: backup.BackupMissing, Says: "ends at 2026-11-28 00:09:00 UTC"},
+		},
+		"Unknown": {
+			reason:  "The record is of transactions that are not archived.",
+			archive: Archive{Segments: segments, Reached: &Reached{System: "one", Time: at(20), Executed: set(t, "1-12")}}, has: "1-3", until: at(15),
+			want: want{IDs: []string{"04-06", "07-09"}, Reason: backup.BackupMissing, Says: "ends at 2026-11-28 00:09:00 UTC"},
+		},
+		"Gap": {
+			reason:  "A segment is missing.",
+			archive: Archive{Segments: gap}, has: "1-2",
+			want: want{IDs: []string{"01-03"}, Reason: backup.ArchiveGap, Says: "3 transactions before 2026-11-28 00:07:00 UTC are in no segment: " + uuid + ":4-6. Restore to 2026-11-28 00:03:00 UTC at the latest, or to a time after the next backup"},
+		},
+		"GapBefore": {
+			reason:  "What is missing comes later than what is wanted.",
+			archive: Archive{Segments: gap}, has: "1-1", until: at(2),
+			want: want{IDs: []string{"01-03"}},
+		},
+		"GapAfter": {
+			reason:  "The backup has what is missing.",
+			archive: Archive{Segments: gap}, has: "1-6",
+			want: want{IDs: []string{"07-09"}},
+		},
+		"GapAtOnce": {
+			reason:  "What is missing comes right after the backup.",
+			archive: Archive{Segments: gap}, has: "1-4",
+			want: want{Reason: backup.ArchiveGap, Says: "has a gap after the backup: 2 transactions before 2026-11-28 00:07:00 UTC are in no segment: " + uuid + ":5-6. Restore the backup alone by its id, or to a time after the next backup"},
+		},
+		"InTheGap": {
+			reason:  "What was committed until that time is not known.",
+			archive: Archive{Segments: gap}, has: "1-3", until: at(5),
+			want: want{Reason: backup.ArchiveGap, Says: "has a gap after the backup"},
+		},
+		"Twice": {
+			reason:  "Two programs have archived the same.",
+			archive: Archive{Segments: []Segment{of(t, 1, 5, ""), of(t, 4, 6, "1-3"), of(t, 4, 9, "1-3")}}, has: "",
+			want: want{IDs: []string{"01-05", "04-06", "04-09"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := tc.archive.Chain(set(t, tc.has), tc.until)
+			got := want{Reason: backup.ReasonOf(err), Says: tc.want.Says}
+			for _, s := range c.Segments {
+				got.IDs = append(got.IDs, s.ID)
+			}
+			if err != nil && !strings.Contains(err.Error(), tc.want.Says) {
+				got.Says = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nChain(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestChainAlways: whatever was archived, by whom, and what of it was lost, a restore has exactly the transactions up
+// to its time, or fails.
+func TestChainAlways(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 40).Draw(t, "transactions")
+		numbers := func(from, to int) gtid.Set {
+			if from > to {
+				return gtid.Set{}
+			}
+			return set(t, fmt.Sprintf("%d-%d", from, to))
+		}
+		a := Archive{}
+		for range rapid.IntRange(0, 4).Draw(t, "programs") {
+			// Each goes on from what it knows, which may be old, or has a gap.
+			for from := rapid.IntRange(1, n).Draw(t, "from"); from <= n; {
+				to := min(n, from+rapid.IntRange(0, 9).Draw(t, "length"))
+				s := of(t, from, to, "")
+				s.Before, s.ID = numbers(1, from-1), fmt.Sprintf("%s-%d", s.ID, len(a.Segments))
+				if rapid.IntRange(0, 9).Draw(t, "lost") > 0 {
+					a.Segments = append(a.Segments, s)
+				}
+				from = to + 1
+				if rapid.IntRange(0, 9).Draw(t, "gap") == 0 {
+					from += rapid.IntRange(1, 5).Draw(t, "width")
+				}
+			}
+		}
+		a.Segments = rapid.Permutation(a.Segments).Draw(t, "order")
+		if rapid.Bool().Draw(t, "recorded") {
+			by := rapid.IntRange(0, n).Draw(t, "by")
+			a.Reached = &Reached{System: "one", Time: at(by), Executed: numbers(1, by)}
+		}
+		base := rapid.IntRange(0, n).Draw(t, "base")
+		var until time.Time
+		want := n
+		if rapid.Bool().Draw(t, "to a time") {
+			// A backup is never newer than the time.
+			want = rapid.IntRange(base, n+2).Draw(t, "until")
+			until = at(want)
+		}
+
+		c, err := a.Chain(numbers(1, base), until)
+		got := base
+		has := numbers(1, base)
+		for _, s := range c.Segments {
+			if !has.Contains(s.Before) {
+				t.Fatalf("%s is applied to %s, and comes after %s", s.ID, has, s.Before)
+			}
+			has = has.Union(s.Transactions)
+			for i := got + 1; i <= n && s.Transactions.Contains(numbers(i, i)) && (until.IsZero() || !at(i).After(until)); i++ {
+				got = i
+			}
+		}
+		if !has.Equal(c.Reaches) {
+			t.Errorf("segments lead to %s, and the chain says %s", has, c.Reaches)
+		}
+		if err != nil {
+			return
+		}
+		if until.IsZero() {
+			// It ends where the archive does.
+			all := numbers(1, base).Union(a.Has())
+			if !has.Equal(all) || !has.Equal(numbers(1, got)) {
+				t.Errorf("a restore to the end has %s of %s", has, all)
+			}
+			return
+		}
+		if got != min(want, n) && want <= n {
+			t.Errorf("a restore until %d has all until %d", want, got)
+		}
+		if want > n {
+			t.Errorf("a restore until %d succeeds, and the archive ends with %d", want, n)
+		}
+	})
+}
+
+func TestExpired(t *testing.T) {
+	a := Archive{Segments: []Segment{of(t, 1, 3, ""), of(t, 4, 6, "1-3"), of(t, 7, 9, "1-6"), of(t, 2, 3, "1-1")}}
+	cases := map[string]struct {
+		oldest string
+		want   []string
+	}{
+		"Some":    {oldest: "1-7", want: []string{"01-03", "02-03", "04-06"}},
+		"None":    {oldest: "1-2"},
+		"Nothing": {oldest: ""},
+		"All":     {oldest: "1-20", want: []string{"01-03", "02-03", "04-06", "07-09"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range a.Expired(set(t, tc.oldest)) {
+				got = append(got, s.ID)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Expired(): -want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDescribed: what a manifest says of a segment is read again.
+func TestDescribed(t *testing.T) {
+	s := of(t, 4, 6, "1-3:5")
+	m := backup.Manifest{}
+	s.Describe(&m)
+	got, err := Of(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s, got, cmp.Comparer(gtid.Set.Equal)); diff != "" {
+		t.Errorf("Of(): -want, +got:\n%s", diff)
+	}
+	for _, wrong := range []backup.Manifest{{}, {Method: backup.BinaryLog, Position: "x"}, {Method: backup.BinaryLog, Before: "x"}} {
+		if _, err := Of(&wrong); backup.ReasonOf(err) != backup.BackupCorrupt {
+			t.Errorf("Of(%+v): want reason %s, got %v", wrong, backup.BackupCorrupt, err)
+		}
+	}
+}
