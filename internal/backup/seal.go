@@ -54,6 +54,12 @@ func (s Seal) Verification(v *Verification, id string) error {
 	return err
 }
 
+// Sign returns the seal of any other value, which has an id. The value's own seal has to be empty.
+func (s Seal) Sign(v any, id string) (string, error) { return s.make(v, id) }
+
+// Check reports whether a seal was made by Sign of a value, or there is no key.
+func (s Seal) Check(v any, id, seal string) bool { return len(s.keys) == 0 || s.made(v, id, seal) }
+
 // CheckManifest returns an error unless a Manifest was written with the key of this Backup. Its
 // reason is KeyMissing or BackupNotAuthentic.
 func (s Seal) CheckManifest(m *Manifest) error {

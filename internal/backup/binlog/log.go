@@ -101,6 +101,15 @@ func Open(file io.ReaderAt, size int64) (*Log, error) {
 	return l, nil
 }
 
+// OpenAt opens a file that was read up to an offset before, or 0 for none.
+func OpenAt(file io.ReaderAt, size, offset int64) (*Log, error) {
+	l, err := Open(file, size)
+	if err == nil {
+		l.at = max(l.at, offset)
+	}
+	return l, err
+}
+
 // Head is the size of what precedes the transactions: with it, any of them are a file of their own.
 func (l *Log) Head() int64 { return l.head }
 

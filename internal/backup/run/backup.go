@@ -101,31 +101,41 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 	if err := j.method.fill(ctx, j, m); err != nil {
 		return nil, err
 	}
-	// The sizes are listed again: what a store lists may differ from what it acknowledged.
-	sizes, err := j.store.Sizes(ctx, id)
-	if err != nil {
+	if err := j.finish(ctx, m); err != nil {
 		return nil, err
 	}
+	return m, nil
+}
+
+// finish writes the manifest of a backup whose objects are in the store.
+func (j *job) finish(ctx context.Context, m *backup.Manifest) error {
+	// The sizes are listed again: what a store lists may differ from what it acknowledged.
+	sizes, err := j.store.Sizes(ctx, m.ID)
+	if err != nil {
+		return err
+	}
 	if err := store.Compare(m, sizes); err != nil {
-		return nil, err
+		return err
 	}
 	// The manifest makes a backup, and older ones expire for it: what it names has to be on disk before,
 	// and it as well.
 	if err := j.store.Commit(); err != nil {
-		return nil, err
+		return err
 	}
-	m.Finished = j.Now().UTC()
+	if m.Finished.IsZero() {
+		m.Finished = j.Now().UTC()
+	}
 	if err := j.seal.Manifest(m); err != nil {
-		return nil, err
+		return err
 	}
 	content, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("cannot encode the manifest: %w", err)
+		return fmt.Errorf("cannot encode the manifest: %w", err)
 	}
-	if err := j.store.Write(ctx, id+"/"+backup.ManifestObject, append(content, '\n')); err != nil {
-		return nil, err
+	if err := j.store.Write(ctx, m.ID+"/"+backup.ManifestObject, append(content, '\n')); err != nil {
+		return err
 	}
-	return m, j.store.Commit()
+	return j.store.Commit()
 }
 
 // fill dumps the databases.

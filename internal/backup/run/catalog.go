@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/store"
 )
@@ -101,7 +102,7 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 		switch {
 		case t.ID != "" && item.ID != t.ID:
 			continue
-		case t.ID == "" && t.Time != nil && item.Entry().Time.Truncate(time.Second).After(*t.Time):
+		case t.ID == "" && t.Time != nil && timeOf(item).Truncate(time.Second).After(*t.Time):
 			continue
 		case t.ID == "" && foreign(item.Err):
 			if skipped == nil {
@@ -127,6 +128,15 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of system %s", t.System)
 	}
 	return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup")
+}
+
+// timeOf returns the time that counts when a backup is chosen by time. A copy of files has what was committed until it
+// was complete, and nothing is taken back from it.
+func timeOf(item store.Item) time.Time {
+	if m := item.Manifest; m != nil && m.MethodOf() == backupv1.Physical {
+		return m.Finished
+	}
+	return item.Entry().Time
 }
 
 // plainBeside returns an error if there are encrypted backups beside a plain one. A client that may

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -68,6 +69,25 @@ const atOnce = 8
 
 // List lists the backups in the store.
 func (s *Store) List(ctx context.Context) (*Listing, error) {
+	return s.listOf(ctx, func(ids []string) []string { return ids })
+}
+
+// Newest lists the newest backups, n at most: the manifests of older ones are not read.
+func (s *Store) Newest(ctx context.Context, n int) (*Listing, error) {
+	return s.listOf(ctx, func(ids []string) []string { return ids[max(0, len(ids)-n):] })
+}
+
+// Since lists the backups that were begun at a time or later, by the clocks of their pods: the manifests of older ones
+// are not read.
+func (s *Store) Since(ctx context.Context, at time.Time) (*Listing, error) {
+	from := at.UTC().Format(backup.IDFormat)
+	return s.listOf(ctx, func(ids []string) []string {
+		return slices.DeleteFunc(ids, func(id string) bool { return id < from })
+	})
+}
+
+// listOf lists the backups that a function chooses of all ids, which it gets in the order of time.
+func (s *Store) listOf(ctx context.Context, of func(ids []string) []string) (*Listing, error) {
 	backups, err := s.objects(ctx)
 	if err != nil {
 		return nil, err
@@ -76,7 +96,8 @@ func (s *Store) List(ctx context.Context) (*Listing, error) {
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
-	for id, objects := range backups {
+	for _, id := range of(slices.Sorted(maps.Keys(backups))) {
+		objects := backups[id]
 		// A backup without either object was finished, and its manifest was deleted since. It is
 		// listed, as the manifest may be restored.
 		_, finished := objects[backup.ManifestObject]
@@ -109,7 +130,7 @@ func (s *Store) item(ctx context.Context, id string, objects map[string]object) 
 	item := Item{ID: id}
 	if _, ok := objects[backup.VerificationObject]; ok {
 		v := &backup.Verification{}
-		switch ok, err := s.readJSON(ctx, id+"/"+backup.VerificationObject, v); {
+		switch ok, err := s.ReadJSON(ctx, id+"/"+backup.VerificationObject, v); {
 		case backup.ReasonOf(err) == backup.BackupMissing:
 			// It was deleted since it was listed: the backup expires.
 		case err != nil:
@@ -149,7 +170,7 @@ func (s *Store) writtenAt(id string, o object) time.Time {
 // Manifest reads the manifest of a backup.
 func (s *Store) Manifest(ctx context.Context, id string, m *backup.Manifest) error {
 	name := id + "/" + backup.ManifestObject
-	ok, err := s.readJSON(ctx, name, m)
+	ok, err := s.ReadJSON(ctx, name, m)
 	switch {
 	case backup.ReasonOf(err) == backup.BackupMissing:
 		return backup.Errorf(backup.BackupMissing, "the manifest of backup %s is gone from %s", id, s.where)
@@ -163,8 +184,8 @@ func (s *Store) Manifest(ctx context.Context, id string, m *backup.Manifest) err
 	return nil
 }
 
-// readJSON reads an object, and reports whether it is valid JSON of its type.
-func (s *Store) readJSON(ctx context.Context, name string, into any) (bool, error) {
+// ReadJSON reads an object, and reports whether it is valid JSON of its type.
+func (s *Store) ReadJSON(ctx context.Context, name string, into any) (bool, error) {
 	content, err := s.Read(ctx, name)
 	if err != nil {
 		return false, err

@@ -27,7 +27,7 @@ func (s *Server) MayClone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !mayClone(grants) {
+	if !mayEverywhere(grants, clonePrivilege) {
 		return backup.Errorf(backup.SourceDenied, "user %s has no privilege %s, without which it cannot copy the server: the servers of a DatabaseCluster grant it once they run this release", s.conn.User, clonePrivilege)
 	}
 	var status string
@@ -41,15 +41,15 @@ func (s *Server) MayClone(ctx context.Context) error {
 // allDatabases matches what SHOW GRANTS returns for privileges that are not limited to a database.
 var allDatabases = regexp.MustCompile(`^GRANT (.+) ON \*\.\* TO `)
 
-// mayClone reports whether a user with these grants may copy the server.
-func mayClone(grants []string) bool {
+// mayEverywhere reports whether a user with these grants has a privilege that is not limited to a database.
+func mayEverywhere(grants []string, privilege string) bool {
 	for _, g := range grants {
 		m := allDatabases.FindStringSubmatch(g)
 		if m == nil {
 			continue
 		}
 		for p := range strings.SplitSeq(m[1], ",") {
-			if p = strings.TrimSpace(p); p == clonePrivilege || p == "ALL PRIVILEGES" {
+			if p = strings.TrimSpace(p); p == privilege || p == "ALL PRIVILEGES" {
 				return true
 			}
 		}

@@ -63,8 +63,8 @@ func TestMayClone(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := mayClone(tc.grants); got != tc.want {
-				t.Errorf("%s\nmayClone(): want %t, got %t", tc.reason, tc.want, got)
+			if got := mayEverywhere(tc.grants, clonePrivilege); got != tc.want {
+				t.Errorf("%s\nmayEverywhere(): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})
 	}

@@ -1,0 +1,203 @@
+package run
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/binlog"
+	"github.com/storeplane/storeplane/internal/mysqltest"
+)
+
+// An archiving is an archive of binary logs that runs.
+type archiving struct {
+	mu   sync.Mutex
+	last Archived
+	stop func()
+}
+
+// archive archives the binary logs of the fixture's server, until stop is called.
+func (f *fixture) archive(t *testing.T) *archiving {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.Symlink(mysqltest.Beside(t, "mysqlbinlog"), filepath.Join(dir, "mysqlbinlog")))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	p := *f.Program
+	p.Scratch, p.CutAfter = t.TempDir(), 300*time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &archiving{}
+	var done sync.WaitGroup
+	done.Go(func() {
+		err := p.ArchiveLogs(ctx, f.task, func(s Archived) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.last = s
+		})
+		if err != nil {
+			t.Errorf("ArchiveLogs(): %v", err)
+		}
+	})
+	a.stop = func() { cancel(); done.Wait() }
+	t.Cleanup(a.stop)
+	return a
+}
+
+func (a *archiving) state() Archived {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last
+}
+
+// until waits until all is archived that was committed before now.
+func (a *archiving) until(t *testing.T) {
+	t.Helper()
+	now := time.Now()
+	for a.state().Until.Before(now) {
+		if time.Since(now) > time.Minute {
+			t.Fatalf("not all was archived: %+v", a.state())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// restored starts a server with the newest backup up to a time, or the newest if that is nil, and replays the archive.
+func (f *fixture) restored(t *testing.T, until *time.Time) (*sql.DB, error) {
+	t.Helper()
+	f.t = t
+	at := func(task *backup.Task) { task.Time = until }
+	folder, m, err := f.fetch(at)
+	if err != nil {
+		return nil, err
+	}
+	db := start(t, folder)
+	relay, err := binlog.NewRelay(t.Context(), db)
+	must(t, err)
+	task := f.task
+	at(&task)
+	if err := f.ReplayLogs(t.Context(), task, m, relay); err != nil {
+		return nil, err
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "*storeplane_restore*")); err != nil || len(left) > 0 {
+		t.Errorf("files are left: %v (%v)", left, err)
+	}
+	return db, nil
+}
+
+// TestMySQLArchive: what is written after a backup is archived, and restored to any time.
+func TestMySQLArchive(t *testing.T) {
+	c := startCopied(t)
+	f := c.fixture(t, newVolume(t))
+	f.encrypted()
+	c.exec(t, "GRANT REPLICATION SLAVE ON *.* TO "+dumperUser+"@'%'", "CREATE TABLE shop.orders (n INT PRIMARY KEY, note TEXT)")
+	order := func(from, to int) {
+		t.Helper()
+		for n := from; n <= to; n++ {
+			c.exec(t, fmt.Sprintf("INSERT INTO shop.orders VALUES (%d, REPEAT('x', %d))", n, n*1000))
+		}
+	}
+	orders := func(db *sql.DB) string { return value(t, db, "SELECT CONCAT(COUNT(*), '-', MAX(n)) FROM shop.orders") }
+	now := func() *time.Time {
+		// What is written next is committed later, and what was written before is not.
+		time.Sleep(20 * time.Millisecond)
+		out := time.Now()
+		time.Sleep(20 * time.Millisecond)
+		return &out
+	}
+
+	a := f.archive(t)
+	a.until(t)
+	order(1, 2)
+	f.succeed(backup.Backup)
+	order(3, 5)
+	five := now()
+	order(6, 8)
+	c.exec(t, "FLUSH BINARY LOGS", "ALTER TABLE shop.orders ADD COLUMN more INT")
+	eight := now()
+	c.exec(t, "INSERT INTO shop.orders (n) VALUES (9)")
+	a.until(t)
+	// The connection is lost, and there is another primary.
+	c.down()
+	c.up()
+	c.exec(t, "INSERT INTO shop.orders (n) VALUES (10)")
+	a.until(t)
+	quiet := now()
+	// The program is started again.
+	a.stop()
+	c.exec(t, "INSERT INTO shop.orders (n) VALUES (11)")
+	a = f.archive(t)
+	a.until(t)
+
+	for _, tc := range []struct {
+		name  string
+		until *time.Time
+		want  string
+	}{{"End", nil, "11-11"}, {"Time", five, "5-5"}, {"AfterDDL", eight, "8-8"}, {"AfterFailover", quiet, "10-10"}} {
+		t.Run(tc.name, func(t *testing.T) {
+			db, err := f.restored(t, tc.until)
+			if err != nil {
+				t.Fatalf("ReplayLogs(): %v", err)
+			}
+			if got := orders(db); got != tc.want {
+				t.Errorf("orders: want %s, got %s", tc.want, got)
+			}
+			if tc.until == nil && value(t, db, fmt.Sprintf("SELECT GTID_SUBSET('%s', @@GLOBAL.gtid_executed)", position(t, c.root))) != "1" {
+				t.Errorf("the server has %s, and the restored one %s", position(t, c.root), position(t, db))
+			}
+			if sum, want := value(t, db, "SELECT SUM(CRC32(note)) FROM shop.orders WHERE n <= 5"), value(t, c.root, "SELECT SUM(CRC32(note)) FROM shop.orders WHERE n <= 5"); sum != want {
+				t.Errorf("the notes differ: want %s, got %s", want, sum)
+			}
+		})
+	}
+	f.t = t
+	t.Run("TooEarly", func(t *testing.T) {
+		early := five.Add(-time.Hour)
+		if _, err := f.restored(t, &early); backup.ReasonOf(err) != backup.BackupMissing {
+			t.Errorf("want reason %s, got %v", backup.BackupMissing, err)
+		}
+	})
+	t.Run("TooLate", func(t *testing.T) {
+		late := time.Now().Add(time.Hour)
+		if _, err := f.restored(t, &late); backup.ReasonOf(err) != backup.BackupMissing || !strings.Contains(err.Error(), "the archive of binary logs ends at") {
+			t.Errorf("want reason %s, got %v", backup.BackupMissing, err)
+		}
+	})
+
+	// Binary logs are removed before they are archived.
+	a.stop()
+	before := now()
+	c.exec(t, "INSERT INTO shop.orders (n) VALUES (12)", "FLUSH BINARY LOGS")
+	var log, skipped string
+	var rest [3]sql.NullString
+	must(t, c.root.QueryRowContext(t.Context(), "SHOW BINARY LOG STATUS").Scan(&log, &skipped, &rest[0], &rest[1], &rest[2]))
+	c.exec(t, "PURGE BINARY LOGS TO '"+log+"'")
+	a = f.archive(t)
+	c.exec(t, "INSERT INTO shop.orders (n) VALUES (13)")
+	a.until(t)
+	if a.state().Missing.Len() == 0 {
+		t.Errorf("nothing is missing: %+v", a.state())
+	}
+	f.t = t
+	if _, err := f.restored(t, nil); backup.ReasonOf(err) != backup.ArchiveGap {
+		t.Errorf("ReplayLogs() over a gap: want reason %s, got %v", backup.ArchiveGap, err)
+	}
+	if db, err := f.restored(t, before); err != nil {
+		t.Errorf("ReplayLogs() until the gap: %v", err)
+	} else if got := orders(db); got != "11-11" {
+		t.Errorf("orders until the gap: want 11-11, got %s", got)
+	}
+	f.succeed(backup.Backup)
+	c.exec(t, "INSERT INTO shop.orders (n) VALUES (14)")
+	a.until(t)
+	db, err := f.restored(t, nil)
+	must(t, err)
+	if got := orders(db); got != "14-14" {
+		t.Errorf("orders after the gap: want 14-14, got %s", got)
+	}
+}

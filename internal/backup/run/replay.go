@@ -1,0 +1,172 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/binlog"
+	"github.com/storeplane/storeplane/internal/backup/segment"
+	"github.com/storeplane/storeplane/internal/backup/stream"
+	"github.com/storeplane/storeplane/internal/gtid"
+)
+
+// batchMost is how much is applied at once, and is on the disk beside the data meanwhile.
+const batchMost = 1 << 30
+
+// A Replayer is a server that has a backup, and applies segments to it.
+type Replayer interface {
+	// Create returns a new file for binary logs, and Apply applies those that were created since, in their order, until
+	// the server has executed a set of transactions.
+	Create() (*os.File, error)
+	Apply(ctx context.Context, want gtid.Set) error
+}
+
+// ReplayLogs has a server that was started with a backup, whose manifest is given, apply the archived segments: up to the
+// Task's Time, or all that there are.
+func (p *Program) ReplayLogs(ctx context.Context, t backup.Task, m *backup.Manifest, to Replayer) error {
+	hide := secrets{}
+	hide.addFolder(p.Store)
+	hide.addFile(p.Key)
+	log := &lines{to: p.Log, hide: &hide}
+	defer log.flush()
+	t.Method = backup.BinaryLog
+	j := &job{Program: p, task: t, hide: &hide, log: log}
+	defer j.close()
+	if err := j.open(ctx); err != nil {
+		return err
+	}
+	return j.replay(ctx, m, to)
+}
+
+func (j *job) replay(ctx context.Context, m *backup.Manifest, to Replayer) error {
+	has, err := gtid.Parse(m.Position)
+	if err != nil {
+		return backup.Errorf(backup.BackupCorrupt, "the manifest of %s: %w", m.ID, err)
+	}
+	a, items, err := j.segments(ctx, m)
+	if err != nil {
+		return err
+	}
+	var until time.Time
+	if j.task.Time != nil {
+		until = *j.task.Time
+	}
+	chain, err := a.Chain(has, until)
+	if err != nil {
+		return err
+	}
+	j.sayf("applying %d segments of binary logs", len(chain.Segments))
+	var size int64
+	var want gtid.Set
+	for _, s := range chain.Segments {
+		if len(items[s.ID].Dumps) != 1 {
+			return backup.Errorf(backup.BackupCorrupt, "segment %s has %d objects, and not one", s.ID, len(items[s.ID].Dumps))
+		}
+		if n := items[s.ID].Dumps[0].Bytes; size > 0 && size+n > batchMost {
+			if err := to.Apply(ctx, want); err != nil {
+				return err
+			}
+			size = 0
+		}
+		in, err := j.fetchSegment(ctx, items[s.ID], until, to)
+		if err != nil {
+			return err
+		}
+		size, want = size+items[s.ID].Dumps[0].Bytes, want.Union(in)
+	}
+	return to.Apply(ctx, want)
+}
+
+// segmentMargin is how much older than a backup a segment may be that the backup does not have, by the clocks of the
+// pods that made them.
+const segmentMargin = 24 * time.Hour
+
+// segments returns what is archived for a backup, with the manifests by id.
+func (j *job) segments(ctx context.Context, m *backup.Manifest) (segment.Archive, map[string]*backup.Manifest, error) {
+	l, err := j.store.Since(ctx, m.Started.Add(-segmentMargin))
+	if err != nil {
+		return segment.Archive{}, nil, err
+	}
+	a := segment.Archive{}
+	manifests := map[string]*backup.Manifest{}
+	for _, item := range l.Items {
+		if item.Err != nil {
+			// What it has is missing, unless another one has it too.
+			j.sayf("segment %s is skipped: %v", item.ID, item.Err)
+			continue
+		}
+		s, err := segment.Of(item.Manifest)
+		if err != nil {
+			return a, nil, err
+		}
+		a.Segments, manifests[s.ID] = append(a.Segments, s), item.Manifest
+	}
+	r := segment.Reached{}
+	switch ok, err := j.store.ReadJSON(ctx, reachedObject, &r); {
+	case backup.ReasonOf(err) == backup.BackupMissing:
+	case err != nil:
+		return a, nil, err
+	case ok:
+		seal := r.Seal
+		r.Seal = ""
+		if j.seal.Check(r, reachedObject, seal) {
+			a.Reached = &r
+		}
+	}
+	return a.Of(m.System), manifests, nil
+}
+
+// fetchSegment writes a segment into a file of a server, up to the first transaction that was committed after a time,
+// unless that is zero. It returns what is in the file.
+func (j *job) fetchSegment(ctx context.Context, m *backup.Manifest, until time.Time, to Replayer) (in gtid.Set, err error) {
+	d := m.Dumps[0]
+	r, err := stream.NewReader(ctx, j.store, m.ID, d.Objects, m.Compression, m.Recipient, j.key)
+	if err != nil {
+		return in, err
+	}
+	defer r.Close()
+	f, err := to.Create()
+	if err != nil {
+		return in, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	counted := &counting{r: r}
+	if _, err := io.Copy(f, counted); err != nil {
+		return in, fmt.Errorf("cannot read segment %s: %w", m.ID, err)
+	}
+	if err := counted.finish(d); err != nil {
+		return in, fmt.Errorf("cannot read segment %s: %w", m.ID, err)
+	}
+	return cutAfterTime(f.Name(), d.Bytes, until)
+}
+
+// cutAfterTime cuts a file before the first transaction that was committed after a time, unless that is zero, and
+// returns what is in it.
+func cutAfterTime(name string, size int64, until time.Time) (in gtid.Set, err error) {
+	f, err := os.OpenFile(name, os.O_RDWR, 0) //nolint:gosec // a file of this program
+	if err != nil {
+		return in, unusable(err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	l, err := binlog.Open(f, size)
+	if err != nil {
+		return in, err
+	}
+	for {
+		t, err := l.Next(size)
+		switch {
+		case errors.Is(err, binlog.ErrIncomplete) && l.Offset() == size:
+			return in, nil
+		case err != nil:
+			return in, backup.WithReason(backup.BackupCorrupt, err)
+		case !until.IsZero() && t.Committed.After(until):
+			return in, f.Truncate(t.Start)
+		}
+		in = in.Union(t.ID)
+	}
+}
