@@ -37,6 +37,7 @@ var vars = kong.Vars{
 	"mysqlPort": strconv.Itoa(instance.MySQLPort), "supervisorPort": strconv.Itoa(instance.MySQLSupervisorPort),
 	"mysqlVolumeDir": instance.MySQLVolumeDir, "mysqlRunDir": instance.MySQLRunDir, "mysqlConfigDir": instance.MySQLConfigDir,
 	"repositoryDir": backup.RepositoryDir, "storeDir": backup.StoreDir, "keyFile": backup.KeyFile,
+	"taskVariable": backup.TaskVariable,
 }
 
 // cli holds the command's flags.
@@ -51,7 +52,8 @@ type cli struct {
 	Restore restore `cmd:"" help:"Fill the data folder of a new cluster from a backup."`
 	Rewind  rewound `cmd:"" help:"Run pg_rewind, and make room for a copy of the primary where it fails." passthrough:""`
 
-	MySQL mysql `cmd:"" name:"mysql" help:"Run MySQL as a member of its group, until it is stopped."`
+	MySQL        mysql        `cmd:"" name:"mysql" help:"Run MySQL as a member of its group, until it is stopped."`
+	MySQLArchive mysqlArchive `cmd:"" name:"mysql-archive" help:"Archive the binary logs of MySQL's primary, until it is stopped."`
 }
 
 type run struct{ manager.Config }
@@ -80,6 +82,17 @@ func (m *mysql) Run(log *slog.Logger) error {
 		return err
 	}
 	return until(func(ctx context.Context) error { return m.Command.Run(ctx, config, log) })
+}
+
+type mysqlArchive struct{ command.Archive }
+
+// Run archives until a signal.
+func (m *mysqlArchive) Run(log *slog.Logger) error {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return err
+	}
+	return until(func(ctx context.Context) error { return m.Archive.Run(ctx, config, log) })
 }
 
 type stop struct{ manager.Config }

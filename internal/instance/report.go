@@ -12,6 +12,10 @@ import (
 // returns the keys of members.
 const ClusterKey = "cluster.json"
 
+// ArchiveKey is the key of the Archive of an engine whose log another program archives than the instance
+// manager of the primary, which passes it on in its own report.
+const ArchiveKey = "archive"
+
 // MemberKey returns the key of a pod's Member.
 func MemberKey(pod string) string { return pod + ".json" }
 

@@ -22,6 +22,9 @@ const (
 	CommandRestore = "restore"
 	CommandRewind  = "rewind"
 	CommandMySQL   = "mysql"
+
+	// CommandMySQLArchive archives the binary logs of MySQL's servers.
+	CommandMySQLArchive = "mysql-archive"
 )
 
 // Environment variables of a server's containers: the name of the pod, its namespace and address,

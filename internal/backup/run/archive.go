@@ -43,7 +43,10 @@ const (
 	// heldMost is how much may be received that is not in the store yet.
 	heldMost = 1 << 30
 
-	// resumeFrom is how many of the newest segments are read to find out what is archived.
+	// lookEvery is how often a backup is looked for that has what is missing in the archive.
+	lookEvery = time.Minute
+
+	// resumeFrom is how many of the newest segments, or backups, are read to find out what is archived.
 	resumeFrom = 16
 )
 
@@ -52,9 +55,11 @@ type Archived struct {
 	// Until is the time until which all that was committed is in the store, or zero if that is not known yet.
 	Until time.Time
 
-	// Since is when the archive began to be free of gaps, and Missing are transactions that were lost before.
-	Since   time.Time
-	Missing gtid.Set
+	// Missing are transactions that were lost: they are in no segment, and the newest backup that was known when this
+	// was noticed does not have them. Before is the newest time before them that can be restored to, or zero if it is
+	// not known, and Ended is when the first backup with them was complete, or zero while there is none.
+	Missing       gtid.Set
+	Before, Ended time.Time
 
 	// Problem describes why nothing is archived now, or is "".
 	Problem string
@@ -114,6 +119,9 @@ type archiver struct {
 	// taken last.
 	sample  *segment.Reached
 	sampled time.Time
+
+	// looked is when a backup was looked for last that ends a gap.
+	looked time.Time
 }
 
 // A part is the part of a file that the next segment is made of.
@@ -183,9 +191,46 @@ func (a *archiver) begin(ctx context.Context) error {
 	}
 	if lost := purged.Minus(a.have); !lost.IsEmpty() {
 		a.sayf("%d transactions are in no binary log of the server, and were not archived: %s", lost.Len(), lost)
-		a.have, a.state.Missing, a.state.Since = a.have.Union(lost), a.state.Missing.Union(lost), a.Now()
+		a.have = a.have.Union(lost)
+		a.state.Missing, a.state.Before, a.state.Ended = a.state.Missing.Union(lost), a.state.Until, time.Time{}
 	}
-	return nil
+	return a.mend(ctx)
+}
+
+// newestCopy returns the newest backup of the database, or nil.
+func (a *archiver) newestCopy(ctx context.Context) (*backup.Manifest, error) {
+	copies, err := a.storeOf(ctx, backupv1.Physical)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = copies.Close() }()
+	l, err := copies.Newest(ctx, resumeFrom)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range slices.Backward(l.Good()) {
+		if item.Manifest.System == a.system {
+			return item.Manifest, nil
+		}
+	}
+	return nil, nil
+}
+
+// mend notes whether there is a backup by now that has what is missing in the archive.
+func (a *archiver) mend(ctx context.Context) error {
+	if a.state.Missing.IsEmpty() || !a.state.Ended.IsZero() || time.Since(a.looked) < lookEvery {
+		return nil
+	}
+	a.looked = time.Now()
+	m, err := a.newestCopy(ctx)
+	if err != nil || m == nil {
+		return err
+	}
+	has, err := gtid.Parse(m.Position)
+	if err == nil && has.Contains(a.state.Missing) {
+		a.state.Ended = m.Finished
+	}
+	return err
 }
 
 // resume finds out what is archived. Without an archive, it begins with what the server has executed by now.
@@ -207,7 +252,25 @@ func (a *archiver) resume(ctx context.Context, executed gtid.Set) error {
 		a.sayf("the archive of binary logs begins")
 		a.have = executed
 	}
-	a.known, a.state.Since = true, a.Now()
+	a.known = true
+	return a.recall(ctx)
+}
+
+// recall finds out whether transactions are missing since the newest backup.
+func (a *archiver) recall(ctx context.Context) error {
+	m, err := a.newestCopy(ctx)
+	if err != nil || m == nil {
+		return err
+	}
+	has, err := gtid.Parse(m.Position)
+	if err != nil {
+		return err
+	}
+	all, _, err := a.segments(ctx, m)
+	if err != nil {
+		return err
+	}
+	a.state.Missing = all.Missing(has)
 	return nil
 }
 
@@ -278,6 +341,10 @@ func (a *archiver) compare(ctx context.Context) error {
 			return nil
 		}
 		a.recorded = r.Time
+	}
+	if err := a.mend(ctx); err != nil {
+		a.trouble(err)
+		return nil
 	}
 	a.state.Until, a.state.Problem = r.Time, ""
 	a.say(a.state)

@@ -254,9 +254,17 @@ func (j *job) clean(ctx context.Context, policy backup.Policy, own string) error
 	j.report.Expired = len(gone)
 	l.Items = slices.DeleteFunc(l.Items, func(i store.Item) bool { return gone[i.ID] })
 	j.report.Catalog = catalog(l)
-	errs = append(errs, j.store.RemoveDead(ctx, own, l.Unfinished))
+	errs = append(errs, j.store.RemoveDead(ctx, own, l.Unfinished), j.method.expire(ctx, j, l))
 	return errors.Join(errs...)
 }
 
 // delete deletes all backups.
-func (j *job) delete(ctx context.Context) error { return j.store.RemoveAll(ctx) }
+func (j *job) delete(ctx context.Context) error {
+	return errors.Join(j.method.delete(ctx, j), j.store.RemoveAll(ctx))
+}
+
+// expire does nothing: there is nothing beside dumps.
+func (dumps) expire(context.Context, *job, *store.Listing) error { return nil }
+
+// delete does nothing: there is nothing beside dumps.
+func (dumps) delete(context.Context, *job) error { return nil }

@@ -41,7 +41,7 @@ func catalog(l *store.Listing) *backup.Catalog {
 	}
 	if len(good) > 0 {
 		c.Latest = new(good[0].Entry().Time)
-		c.Oldest = new(good[len(good)-1].Entry().Time)
+		c.Oldest = new(timeOf(good[len(good)-1]))
 	}
 	return c
 }

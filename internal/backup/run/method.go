@@ -5,6 +5,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/store"
 )
 
 // A method is what differs between the methods of backups. All else is the same: the store, its folders
@@ -21,6 +22,10 @@ type method interface {
 
 	// restore restores the backup that the Task chooses into its database.
 	restore(ctx context.Context, j *job) error
+
+	// expire removes what is of no use any more beside the backups that are left, and delete all that is beside them.
+	expire(ctx context.Context, j *job, left *store.Listing) error
+	delete(ctx context.Context, j *job) error
 
 	// chosenBy returns how a user chooses one of the backups of several databases.
 	chosenBy() string

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/binlog"
 	"github.com/storeplane/storeplane/internal/mysqltest"
@@ -131,6 +132,7 @@ func TestMySQLArchive(t *testing.T) {
 	// The program is started again.
 	a.stop()
 	c.exec(t, "INSERT INTO shop.orders (n) VALUES (11)")
+	all := position(t, c.root)
 	a = f.archive(t)
 	a.until(t)
 
@@ -147,8 +149,8 @@ func TestMySQLArchive(t *testing.T) {
 			if got := orders(db); got != tc.want {
 				t.Errorf("orders: want %s, got %s", tc.want, got)
 			}
-			if tc.until == nil && value(t, db, fmt.Sprintf("SELECT GTID_SUBSET('%s', @@GLOBAL.gtid_executed)", position(t, c.root))) != "1" {
-				t.Errorf("the server has %s, and the restored one %s", position(t, c.root), position(t, db))
+			if tc.until == nil && value(t, db, fmt.Sprintf("SELECT GTID_SUBSET('%s', @@GLOBAL.gtid_executed)", all)) != "1" {
+				t.Errorf("the server had %s, and the restored one has %s", all, position(t, db))
 			}
 			if sum, want := value(t, db, "SELECT SUM(CRC32(note)) FROM shop.orders WHERE n <= 5"), value(t, c.root, "SELECT SUM(CRC32(note)) FROM shop.orders WHERE n <= 5"); sum != want {
 				t.Errorf("the notes differ: want %s, got %s", want, sum)
@@ -171,7 +173,6 @@ func TestMySQLArchive(t *testing.T) {
 
 	// Binary logs are removed before they are archived.
 	a.stop()
-	before := now()
 	c.exec(t, "INSERT INTO shop.orders (n) VALUES (12)", "FLUSH BINARY LOGS")
 	var log, skipped string
 	var rest [3]sql.NullString
@@ -187,10 +188,10 @@ func TestMySQLArchive(t *testing.T) {
 	if _, err := f.restored(t, nil); backup.ReasonOf(err) != backup.ArchiveGap {
 		t.Errorf("ReplayLogs() over a gap: want reason %s, got %v", backup.ArchiveGap, err)
 	}
-	if db, err := f.restored(t, before); err != nil {
-		t.Errorf("ReplayLogs() until the gap: %v", err)
-	} else if got := orders(db); got != "11-11" {
-		t.Errorf("orders until the gap: want 11-11, got %s", got)
+	if db, err := f.restored(t, quiet); err != nil {
+		t.Errorf("ReplayLogs() to a time before the gap: %v", err)
+	} else if got := orders(db); got != "10-10" {
+		t.Errorf("orders before the gap: want 10-10, got %s", got)
 	}
 	f.succeed(backup.Backup)
 	c.exec(t, "INSERT INTO shop.orders (n) VALUES (14)")
@@ -199,5 +200,29 @@ func TestMySQLArchive(t *testing.T) {
 	must(t, err)
 	if got := orders(db); got != "14-14" {
 		t.Errorf("orders after the gap: want 14-14, got %s", got)
+	}
+
+	// Once the first backup expires, nobody needs what the next one has.
+	segments := func() (n int) {
+		t.Helper()
+		entries, err := os.ReadDir(filepath.Join(f.Volume, backup.BinaryLogs(f.folder())))
+		must(t, err)
+		return len(entries)
+	}
+	some := segments()
+	f.succeed(backup.Backup, func(task *backup.Task) { task.Retention, task.Keep = "", &backupv1.Keep{Last: 2} })
+	if left := segments(); left == 0 || left >= some {
+		t.Errorf("%d of %d segments are left", left, some)
+	}
+	a.until(t)
+	db, err = f.restored(t, nil)
+	must(t, err)
+	if got := orders(db); got != "14-14" {
+		t.Errorf("orders after expiry: want 14-14, got %s", got)
+	}
+	a.stop()
+	f.succeed(backup.Delete)
+	if left := (&destination{files: f.Volume}).objects(t); len(left) > 0 {
+		t.Errorf("objects are left: %v", left)
 	}
 }

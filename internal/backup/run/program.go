@@ -204,14 +204,19 @@ func (j *job) open(ctx context.Context) error {
 		}
 	}
 	var err error
-	folder := backup.Folder(j.task.Destination.Prefix, j.task.Namespace, j.task.Name)
 	if j.seal, err = j.key.Seal(j.task.Namespace + "/" + j.task.Name); err != nil {
 		return err
 	}
-	j.store, err = store.Open(ctx, j.task.Destination, folder, store.Options{
-		Method: j.task.Method, Credentials: j.Store, Volume: j.Volume, Seal: j.seal, Beat: j.Beat, Sync: j.Sync,
-	})
+	j.store, err = j.storeOf(ctx, j.task.Method)
 	return err
+}
+
+// storeOf opens the store of the backups of a method.
+func (j *job) storeOf(ctx context.Context, m backupv1.Method) (*store.Store, error) {
+	folder := backup.Folder(j.task.Destination.Prefix, j.task.Namespace, j.task.Name)
+	return store.Open(ctx, j.task.Destination, folder, store.Options{
+		Method: m, Credentials: j.Store, Volume: j.Volume, Seal: j.seal, Beat: j.Beat, Sync: j.Sync,
+	})
 }
 
 // close closes what is open.

@@ -156,16 +156,19 @@ func (a Archive) Chain(has gtid.Set, until time.Time) (Chain, error) {
 	return c, nil
 }
 
+// Missing returns the transactions that are in no segment, and without which not all segments can be applied to a backup
+// with a set of transactions.
+func (a Archive) Missing(has gtid.Set) gtid.Set {
+	var before gtid.Set
+	for _, s := range a.Segments {
+		has, before = has.Union(s.Transactions), before.Union(s.Before)
+	}
+	return before.Minus(has)
+}
+
 // gap returns the error of a chain that leaves segments over, of which the first is the next one.
 func (c Chain) gap(left []Segment) error {
-	var missing gtid.Set
-	for _, s := range left {
-		missing = missing.Union(s.Before)
-	}
-	for _, s := range left {
-		missing = missing.Minus(s.Transactions)
-	}
-	missing = missing.Minus(c.Reaches)
+	missing := Archive{Segments: left}.Missing(c.Reaches)
 	what := fmt.Sprintf("%d transactions before %s are in no segment: %s", missing.Len(), stamp(left[0].First), missing)
 	if n := len(c.Segments); n > 0 {
 		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: %s. Restore to %s at the latest, or to a time after the next backup", what, stamp(c.Segments[n-1].Last))

@@ -196,6 +196,9 @@ func TestChainAlways(t *testing.T) {
 				got = i
 			}
 		}
+		if missing := a.Missing(numbers(1, base)); until.IsZero() && missing.IsEmpty() != (err == nil) {
+			t.Errorf("%s are missing, and the chain says %v", missing, err)
+		}
 		if !has.Equal(c.Reaches) {
 			t.Errorf("segments lead to %s, and the chain says %s", has, c.Reaches)
 		}

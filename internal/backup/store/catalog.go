@@ -86,6 +86,15 @@ func (s *Store) Since(ctx context.Context, at time.Time) (*Listing, error) {
 	})
 }
 
+// Before lists the backups that were begun before a time, by the clocks of their pods: the manifests of newer ones are
+// not read.
+func (s *Store) Before(ctx context.Context, at time.Time) (*Listing, error) {
+	to := at.UTC().Format(backup.IDFormat)
+	return s.listOf(ctx, func(ids []string) []string {
+		return slices.DeleteFunc(ids, func(id string) bool { return id >= to })
+	})
+}
+
 // listOf lists the backups that a function chooses of all ids, which it gets in the order of time.
 func (s *Store) listOf(ctx context.Context, of func(ids []string) []string) (*Listing, error) {
 	backups, err := s.objects(ctx)

@@ -134,11 +134,12 @@ func (e *external) references(ctx context.Context, s *State) (err error) {
 // archived reads from the status of a Backup's DatabaseCluster with an archive up to which time that
 // can be restored, and what is missing in it.
 func (e *external) archived(ctx context.Context, s *State) error {
-	if !s.byCluster() || xpmeta.WasDeleted(s.Backup) {
+	ref := s.params().Source.Connection.DatabaseClusterRef
+	if s.params().Method != backupv1.Physical || ref == nil || xpmeta.WasDeleted(s.Backup) {
 		return nil
 	}
 	cm := &corev1.ConfigMap{}
-	name := s.params().Source.Connection.DatabaseClusterRef.Name + "-postgresql-status"
+	name := instance.StatusName(ref.Name + "-" + string(s.params().Source.Type))
 	found, err := e.kube.Find(ctx, s.Backup.Namespace, name, cm)
 	if err != nil || !found {
 		return err

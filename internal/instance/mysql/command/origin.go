@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,8 +14,10 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/binlog"
 	"github.com/storeplane/storeplane/internal/backup/run"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
 )
 
 // origin is the folder with what a new cluster is restored from: an instance.Restore, credentials of the
@@ -24,15 +27,15 @@ type origin struct {
 	log             io.Writer
 }
 
-// fetch fills a folder with the data of the backup.
-func (o origin) fetch(ctx context.Context, folder string, progress func(string)) error {
+// fetch fills a folder with the data of the backup, and returns what was written after it.
+func (o origin) fetch(ctx context.Context, folder string, progress func(string)) (mysqld.Replay, error) {
 	content, err := os.ReadFile(filepath.Join(o.folder, instance.RestoreFile))
 	if err != nil {
-		return fmt.Errorf("cannot read what to restore: %w", err)
+		return nil, fmt.Errorf("cannot read what to restore: %w", err)
 	}
 	want := instance.Restore{}
 	if err := json.Unmarshal(content, &want); err != nil {
-		return fmt.Errorf("cannot read what to restore: %w", err)
+		return nil, fmt.Errorf("cannot read what to restore: %w", err)
 	}
 	accept := func(m *backup.Manifest) error {
 		if err := o.check(ctx, m); err != nil {
@@ -42,14 +45,29 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 		return nil
 	}
 	p := run.Program{Store: o.folder, Key: filepath.Join(o.folder, instance.RestoreKey), Log: o.log, Now: time.Now, Accept: accept}
-	_, err = p.Fetch(ctx, backup.Task{
+	task := backup.Task{
 		Action: backup.Restore, Method: backupv1.Physical, Namespace: want.Namespace, Name: want.Name,
-		Database: backup.Database{Engine: backupv1.MySQL}, Destination: want.Destination, Encrypted: want.Encrypted, System: want.System, ID: want.ID,
-	}, folder)
-	if err != nil {
-		return fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+		Database: backup.Database{Engine: backupv1.MySQL}, Destination: want.Destination, Encrypted: want.Encrypted, System: want.System, ID: want.ID, Time: want.Time,
 	}
-	return nil
+	m, err := p.Fetch(ctx, task, folder)
+	if err != nil {
+		return nil, fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	if want.ID != "" && want.Time == nil {
+		// The backup is restored as it was made.
+		return nil, nil
+	}
+	return func(ctx context.Context, db *sql.DB) error {
+		progress("Applying the binary logs since backup " + m.ID)
+		relay, err := binlog.NewRelay(ctx, db)
+		if err == nil {
+			err = p.ReplayLogs(ctx, task, m, relay)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+		}
+		return nil
+	}, nil
 }
 
 // series matches the series in a version, such as 9.7 in 9.7.4.

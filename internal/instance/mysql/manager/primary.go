@@ -121,6 +121,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	}
 	step := roll.Next(view.cluster)
 	next := p.report(view, step, before)
+	next.Archive = p.archived(desired)
 	p.metrics.Cluster(&next, next.Applied == instance.Digest(raw))
 	p.Publish(ctx, instance.ClusterKey, next, p.Obsolete(view.cluster.Servers)...)
 	p.createEvents(ctx, before, next)
@@ -191,6 +192,18 @@ func (p *primary) report(v *view, step roll.Step, before instance.Cluster) insta
 	}
 	next.Problems = report.Sort(problems)
 	return next
+}
+
+// archived returns the state of the archive of binary logs, or nil without one.
+func (p *primary) archived(desired *instance.Desired) *instance.Archive {
+	a := instance.Archive{}
+	if desired.Backup == nil || !p.Reported(instance.ArchiveKey, &a) {
+		return nil
+	}
+	if a.Recoverable == nil && a.Failing == "" {
+		return nil
+	}
+	return &a
 }
 
 // createEvents creates events about what has changed.

@@ -21,12 +21,15 @@ type ownUser struct {
 	connections int
 
 	// grants are its privileges on all databases, before "TO", and dynamic those of them that
-	// mysql.global_grants lists: by them an older release's user is known to lack some.
+	// mysql.global_grants lists.
 	grants  []string
 	dynamic []string
 
 	// identifies is true if an attribute of the user identifies the data.
 	identifies bool
+
+	// receives is true if it receives binary logs, for which its privilege is not dynamic.
+	receives bool
 }
 
 var (
@@ -40,10 +43,11 @@ var (
 	// a routine there is no privilege on a database
 	// (https://dev.mysql.com/doc/refman/9.7/en/privileges-provided.html#priv_show-routine). Physical backups
 	// copy the server as this user, by the clone plugin
-	// (https://dev.mysql.com/doc/refman/9.7/en/clone-plugin-remote.html).
+	// (https://dev.mysql.com/doc/refman/9.7/en/clone-plugin-remote.html), and it receives the binary logs that are
+	// archived.
 	dumper = ownUser{
 		of: "the backups", name: instance.MySQLBackupUser, host: "%", connections: 10, identifies: true,
-		grants: []string{"SHOW_ROUTINE, BACKUP_ADMIN ON *.*"}, dynamic: []string{"SHOW_ROUTINE", "BACKUP_ADMIN"},
+		grants: []string{"SHOW_ROUTINE, BACKUP_ADMIN ON *.*", "REPLICATION SLAVE ON *.*"}, dynamic: []string{"SHOW_ROUTINE", "BACKUP_ADMIN"}, receives: true,
 	}
 )
 
@@ -73,7 +77,7 @@ func (s Server) own(ctx context.Context, u ownUser, password string) error {
 			return fmt.Errorf("cannot find the user of %s: %w", u.of, err)
 		}
 		exists := err == nil && !locked && verifier.Matches(has, password)
-		if granted, err := hasDynamic(ctx, conn, u); err != nil || exists && granted {
+		if granted, err := isGranted(ctx, conn, u); err != nil || exists && granted {
 			return err
 		}
 		user := literal(u.name) + "@" + literal(u.host)
@@ -104,8 +108,8 @@ func newSystem() string {
 	return literal(`{"` + instance.MySQLSystemAttribute + `": "` + rand.Text() + `"}`)
 }
 
-// hasDynamic reports whether a user has the dynamic privileges that it needs.
-func hasDynamic(ctx context.Context, conn *sql.Conn, u ownUser) (bool, error) {
+// isGranted reports whether a user has the privileges by which an older release's is known to lack some.
+func isGranted(ctx context.Context, conn *sql.Conn, u ownUser) (bool, error) {
 	for _, privilege := range u.dynamic {
 		var n int
 		err := conn.QueryRowContext(ctx, "SELECT count(*) FROM mysql.global_grants WHERE user = ? AND host = ? AND priv = ?", u.name, u.host, privilege).Scan(&n)
@@ -116,5 +120,10 @@ func hasDynamic(ctx context.Context, conn *sql.Conn, u ownUser) (bool, error) {
 			return false, nil
 		}
 	}
-	return true, nil
+	var n int
+	err := conn.QueryRowContext(ctx, "SELECT count(*) FROM mysql.user WHERE user = ? AND host = ? AND repl_slave_priv = 'Y'", u.name, u.host).Scan(&n)
+	if err != nil {
+		return false, fmt.Errorf("cannot read the privileges of the user of %s: %w", u.of, err)
+	}
+	return n > 0 || !u.receives, nil
 }

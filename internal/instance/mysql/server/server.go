@@ -37,8 +37,8 @@ var session = map[string]string{
 	"sql_mode": "'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO'",
 }
 
-// with calls do with a connection. It is not kept: what holds for a session holds for one call.
-func (s Server) with(ctx context.Context, timeout time.Duration, do func(context.Context, *sql.Conn) error) error {
+// Pool returns connections, which the caller closes: a statement may take as long as the timeout.
+func (s Server) Pool(timeout time.Duration) (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.Net, config.Addr, config.User = "unix", s.Socket, instance.MySQLSuperuser
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = connectTimeout, timeout, timeout
@@ -47,9 +47,17 @@ func (s Server) with(ctx context.Context, timeout time.Duration, do func(context
 	config.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
-		return fmt.Errorf("cannot configure a connection: %w", err)
+		return nil, fmt.Errorf("cannot configure a connection: %w", err)
 	}
-	db := sql.OpenDB(connector)
+	return sql.OpenDB(connector), nil
+}
+
+// with calls do with a connection. It is not kept: what holds for a session holds for one call.
+func (s Server) with(ctx context.Context, timeout time.Duration, do func(context.Context, *sql.Conn) error) error {
+	db, err := s.Pool(timeout)
+	if err != nil {
+		return err
+	}
 	defer func() { _ = db.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

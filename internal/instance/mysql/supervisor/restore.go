@@ -47,7 +47,7 @@ func (s *Supervisor) fill(ctx context.Context) error {
 	if s.Fetch == nil {
 		return errNoSource
 	}
-	fetch := func(ctx context.Context, folder string) error {
+	fetch := func(ctx context.Context, folder string) (mysqld.Replay, error) {
 		return s.Fetch(ctx, folder, func(message string) { s.note(&instance.RestoreState{Message: message}) })
 	}
 	return mysqld.Restore(ctx, s.Program, s.Files, s.Options, fetch, s.stillMine, s.output)

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"io"
 	"log/slog"
@@ -41,10 +42,14 @@ func TestRestore(t *testing.T) {
 
 	w := newWorld(t, 3)
 	var fetched atomic.Int32
-	w.fetch = func(_ context.Context, folder string, progress func(string)) error {
+	w.fetch = func(_ context.Context, folder string, progress func(string)) (mysqld.Replay, error) {
 		fetched.Add(1)
 		progress("Restoring backup x")
-		return os.CopyFS(folder, os.DirFS(backup))
+		replay := func(ctx context.Context, db *sql.DB) error {
+			_, err := db.ExecContext(ctx, "DELETE FROM app.ledger WHERE id = 3")
+			return err
+		}
+		return replay, os.CopyFS(folder, os.DirFS(backup))
 	}
 	// The first server starts after another one.
 	for _, n := range []int{2, 1, 0} {
@@ -53,8 +58,8 @@ func TestRestore(t *testing.T) {
 	w.until("a primary", upWithin, func() bool { return w.leader() != "" })
 	w.until("three members", joinWithin, func() bool { return w.online() == 3 })
 	for n := range 3 {
-		if got := w.query(pod(n), "SELECT count(*) FROM app.ledger"); got != "3" {
-			t.Errorf("%s has %s rows, want 3", pod(n), got)
+		if got := w.query(pod(n), "SELECT count(*) FROM app.ledger"); got != "2" {
+			t.Errorf("%s has %s rows, want the 2 that are left after the backup", pod(n), got)
 		}
 		if s := w.server(pod(n)).Restoring(); s != nil {
 			t.Errorf("%s reports a restore that has ended: %+v", pod(n), s)
@@ -90,10 +95,10 @@ func TestRestoreFails(t *testing.T) {
 	volume, calls := t.TempDir(), 0
 	s := New(Config{
 		Pod: pod(0), Program: "no-such-program", Files: mysqld.Files{Volume: volume},
-		Fetch: func(_ context.Context, folder string, progress func(string)) error {
+		Fetch: func(_ context.Context, folder string, progress func(string)) (mysqld.Replay, error) {
 			calls++
 			progress("Restoring backup x")
-			return errors.Join(errors.New("the store is away"), os.MkdirAll(filepath.Join(folder, "mysql"), 0o700))
+			return nil, errors.Join(errors.New("the store is away"), os.MkdirAll(filepath.Join(folder, "mysql"), 0o700))
 		},
 	}, nil, slog.New(slog.DiscardHandler), io.Discard)
 	if err := s.restore(t.Context(), &group.Record{Founder: pod(0)}); err == nil {

@@ -86,8 +86,9 @@ type Config struct {
 	Options    mysqld.Options
 
 	// Fetch fills a folder, which does not exist, with the data of the backup that the claim names, and
-	// passes on what it does. The folder exists afterwards only if it is complete.
-	Fetch func(ctx context.Context, folder string, progress func(message string)) error
+	// passes on what it does. The folder exists afterwards only if it is complete. It returns what was
+	// written after the backup, or nil.
+	Fetch func(ctx context.Context, folder string, progress func(message string)) (mysqld.Replay, error)
 }
 
 // Supervisor runs one server.

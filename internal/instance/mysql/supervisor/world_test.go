@@ -44,7 +44,7 @@ type world struct {
 
 	// fetch fills a folder from a backup, and makes the servers that are started from now on those of a
 	// cluster that a backup fills, or is nil.
-	fetch func(ctx context.Context, folder string, progress func(string)) error
+	fetch func(ctx context.Context, folder string, progress func(string)) (mysqld.Replay, error)
 
 	// confirms is called before a founder is confirmed, or nil.
 	confirms func(pod string)
