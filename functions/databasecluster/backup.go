@@ -84,6 +84,10 @@ type backing struct {
 	// plain is true if the backups are not encrypted, though those of a new database would be.
 	plain bool
 
+	// physical is true if the provider copies the servers of an engine that does not archive its log itself,
+	// and a pod archives it.
+	physical bool
+
 	// watched is true if the provider is installed, which monitors and verifies the backups.
 	watched bool
 }
@@ -141,6 +145,10 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 		if err := checkDumps(spec, d.server); err != nil {
 			return err
 		}
+		b.physical = spec.Method == string(backupv1.Physical)
+	}
+	if err := checkMethod(spec.Method, d.server, d.traits.Archives, from != nil && from.Type == string(backupv1.Volume)); err != nil {
+		return err
 	}
 	if from == nil {
 		from, b.fallback = &appsv1.BackupDestination{Type: string(backupv1.Volume)}, true
@@ -339,7 +347,7 @@ const fileRepository = "repository.conf"
 
 // desiredBackup returns the description of the backups for the instance managers, or nil.
 func (d *cluster) desiredBackup() *instance.Backup {
-	if !d.archives() {
+	if !d.archives() && !d.archivesLogs() {
 		return nil
 	}
 	return &instance.Backup{Destination: d.backup.destination, Encrypted: d.backup.encryption != nil}
@@ -370,6 +378,7 @@ func (d *cluster) addBackups(add func(compose.Component)) {
 	}
 	if !d.traits.Archives {
 		d.addDumps(add)
+		d.addLogArchive(add)
 		return
 	}
 	if b.isVolume() {

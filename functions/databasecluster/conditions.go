@@ -64,10 +64,10 @@ func (d *cluster) archive() verdict {
 // archiving reports on the archive as the last primary reported it.
 func (d *cluster) archiving() verdict {
 	switch a := d.live.cluster.Archive; {
-	case !d.traits.Archives:
-		return verdict{True: true, reason: appsv1.ReasonDisabled, message: "Engine " + d.server + " has no archive: its backups can be restored, and no time between them"}
 	case !d.backup.enabled:
 		return notBackedUp()
+	case !d.traits.Archives && !d.archivesLogs():
+		return verdict{True: true, reason: appsv1.ReasonDisabled, message: "Dumps can be restored, and no time between them: set backup.method to physical to archive the binary logs"}
 	case d.problem(instance.SubjectBackup) != "":
 		return verdict{reason: appsv1.ReasonRepositoryNotReady, message: clip(d.problem(instance.SubjectBackup))}
 	case a == nil:
@@ -78,6 +78,8 @@ func (d *cluster) archiving() verdict {
 		return failing(a)
 	case a.Lost():
 		return verdict{reason: appsv1.ReasonArchiveGap, message: "The repository holds no backup: nothing can be restored until " + d.gapBackup() + " has made one"}
+	case a.Open() && d.archivesLogs():
+		return verdict{reason: appsv1.ReasonArchiveGap, message: clip("Transactions " + a.Gaps[0].String() + " are in no binary log any more: what was written after them can be restored once a backup has been made, which begins by itself")}
 	case a.Open():
 		return verdict{reason: appsv1.ReasonArchiveGap, message: "WAL " + d.openGap().String() + " is lost: what was written after it can be restored once " + d.gapBackup() + " has made a backup"}
 	case a.Recoverable == nil:

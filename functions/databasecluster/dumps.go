@@ -38,17 +38,28 @@ func (d *cluster) addDumps(add func(compose.Component)) {
 	add(compose.Component{Name: backups, After: []string{d.server, instances, dumper}, Health: alwaysHealthy, Make: func() compose.Object { return d.backupResource() }})
 }
 
-// dump makes a Backup one of dumps, by the claim's schedule.
+// dump makes a Backup one of dumps or of copies, by the claim's schedule.
 func (d *cluster) dump(b *backupv1.Backup) {
 	p := &b.Spec.ForProvider
 	// The provider takes the version from the DatabaseCluster.
 	p.Source.Version = ""
 	p.Method, p.Schedule = backupv1.Logical, d.backup.schedule
+	if d.backup.physical {
+		p.Method = backupv1.Physical
+	}
+	if a := d.live.cluster.Archive; d.backup.physical && a.Open() && !d.spec.Hibernated {
+		// Nothing after the gap can be restored before there is a backup with what is missing.
+		b.Annotations[backupv1.RunNowAnnotation] = "gap-" + build.Digest(a.Gaps[0].First)[:8]
+		return
+	}
 	if !d.spec.Hibernated && d.live.watcher.isEmpty(d.live.created) {
 		// The database is backed up before its schedule is due, at each new place. Older backups are
 		// those of an earlier claim of its name.
-		o := d.backup.destination
-		b.Annotations[backupv1.RunNowAnnotation] = "first-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint, d.live.created.UTC().Format(time.RFC3339))[:8]
+		o, of := d.backup.destination, ""
+		if d.backup.physical {
+			of = string(backupv1.Physical)
+		}
+		b.Annotations[backupv1.RunNowAnnotation] = "first-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint, d.live.created.UTC().Format(time.RFC3339)+of)[:8]
 	}
 }
 
@@ -62,7 +73,7 @@ func (d *inputs) dumpable() bool {
 func checkDumps(spec *appsv1.DatabaseBackup, engine string) error {
 	switch {
 	case spec.IncrementalSchedule != "":
-		return compose.Invalidf("backup.incrementalSchedule is not available with engine %s: each backup is a whole dump: leave it out", engine)
+		return compose.Invalidf("backup.incrementalSchedule is not available with engine %s: each backup is a whole one: leave it out, and set backup.method to physical to archive what is written between them", engine)
 	case spec.StorageSize != "":
 		return compose.Invalidf("backup.storageSize is not available with engine %s: name a volume claim in backup.destination.bucket", engine)
 	}

@@ -82,7 +82,7 @@ func TestDumps(t *testing.T) {
 	if got := c.ConditionLine("BackupHealthy"); got != "True Healthy" {
 		t.Errorf("with a backup: BackupHealthy is %s", got)
 	}
-	if got := c.ConditionLine("ArchivingHealthy"); got != "True Disabled Engine mysql has no archive: its backups can be restored, and no time between them" {
+	if got := c.ConditionLine("ArchivingHealthy"); got != "True Disabled Dumps can be restored, and no time between them: set backup.method to physical to archive the binary logs" {
 		t.Errorf("ArchivingHealthy is %s", got)
 	}
 	runs("after the first backup", map[string]string{})
@@ -228,7 +228,7 @@ func TestDumpsOfOldServers(t *testing.T) {
 // TestDumpsRefused: fields that mean nothing for dumps are refused where there are dumps.
 func TestDumpsRefused(t *testing.T) {
 	for field, want := range map[string]string{
-		"incrementalSchedule: '@hourly'": "backup.incrementalSchedule is not available with engine mysql: each backup is a whole dump: leave it out",
+		"incrementalSchedule: '@hourly'": "backup.incrementalSchedule is not available with engine mysql: each backup is a whole one: leave it out, and set backup.method to physical to archive what is written between them",
 		"storageSize: 5Gi":               "backup.storageSize is not available with engine mysql: name a volume claim in backup.destination.bucket",
 	} {
 		for enabled, want := range map[string]string{"true": want, "false": ""} {

@@ -21,6 +21,9 @@ func (d *cluster) networkPolicy() *networkingv1.NetworkPolicy {
 		// Pods of Backups and Restores do not have the labels of the clients.
 		ways = append(ways, build.Admit{From: workers(), Ports: []int32{d.traits.Port}})
 	}
+	if d.archivesLogs() {
+		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{build.Pods(d.Selector(logArchive))}, Ports: []int32{d.traits.Port}})
+	}
 	if d.archives() {
 		ways = append(ways, build.Admit{From: []networkingv1.NetworkPolicyPeer{d.backupPods()}, Ports: []int32{pgbackrest.Port}})
 	}

@@ -236,10 +236,19 @@ type DatabaseBackup struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
+	// Method of the backups of engine mysql. With logical each database is dumped.
+	// With physical the files of a server are copied, and all that is written after
+	// is archived within a minute, so that any time can be restored to: it needs an
+	// object store. Defaults to logical. Backups of engine postgresql are always
+	// physical.
+	// +optional
+	// +kubebuilder:validation:Enum=logical;physical
+	Method string `json:"method,omitempty"`
+
 	// Schedule of backups. Defaults to every day at 02:00. A backup is full
 	// where no full one is younger than a week, and else holds only what has
 	// changed since the one before; with an incrementalSchedule all are full.
-	// Backups of engine mysql are dumps, and all full.
+	// Backups of engine mysql are all full.
 	// +optional
 	// +kubebuilder:default="0 2 * * *"
 	Schedule Schedule `json:"schedule,omitempty"`
@@ -401,17 +410,17 @@ type RestoreFrom struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(-[0-9a-z]+)?|[A-Z2-7]{26})$`
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`
 
-	// ID of the backup to restore, as the status of its Backup lists it. With engine
-	// mysql, which restores a backup as it was made. Defaults to the newest. It can be
-	// added later, and then cannot be changed.
+	// ID of the backup to restore, as the status of its Backup lists it, for engine
+	// mysql. Without a time it is restored as it was made. Defaults to the newest, or
+	// the newest one before the time. It can be added later, and then cannot be changed.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom.id is immutable once it is set"
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9]{8}T[0-9]{6}Z-[0-9a-z]+$`
 	ID string `json:"id,omitempty"`
 
-	// Time to which the data is restored. Defaults to the latest possible. With
-	// engine mysql name a backup by its id instead.
+	// Time to which the data is restored. Defaults to the latest possible. Engine
+	// mysql restores to a time between its backups where its binary logs are archived.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	Time *metav1.Time `json:"time,omitempty"`

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -63,9 +62,6 @@ func TestCheck(t *testing.T) {
 		"Asynchronous": {reason: "There is no such group.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Synchronous = new(false) }), want: "synchronous cannot be false with engine mysql: a majority of the servers has every write before it is acknowledged"},
 		"Alone":        {reason: "One server has no other to wait for.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.Size, s.Synchronous = 1, new(true) }), want: "synchronous needs a size of at least 3 with engine mysql, is 1"},
 		"Strict":       {reason: "A group shrinks.", spec: with(func(s *appsv1.DatabaseClusterSpec) { s.SynchronousMode = appsv1.Strict }), want: "synchronousMode strict is not available with engine mysql: a group continues as long as a majority of its servers is left: use quorum"},
-		"RestoreTime": {reason: "There is no archive.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
-			s.RestoreFrom = &appsv1.RestoreFrom{BackupRef: &appsv1.LocalBackupReference{Name: "b"}, Time: &metav1.Time{}}
-		}), want: "restoreFrom.time is not available with engine mysql yet: a backup is restored as it was made: create the claim again with restoreFrom.id, or without a time for the newest one"},
 		"RestoreVolume": {reason: "No server can mount it.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
 			s.RestoreFrom = &appsv1.RestoreFrom{Destination: &appsv1.BackupDestination{Type: "volume", Bucket: "old"}, Name: "b"}
 		}), want: "restoreFrom.destination.type volume is not available with engine mysql: create the claim again with a physical backup in an object store, or without restoreFrom to restore a dump with a Restore"},

@@ -50,14 +50,11 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 	return names.Check(s, string(appsv1.MySQL))
 }
 
-// validateRestore refuses what cannot be restored from: there is no archive of what was written after a
-// backup, and servers cannot mount a volume with backups.
+// validateRestore refuses what cannot be restored from: servers cannot mount a volume with backups.
 func validateRestore(from *appsv1.RestoreFrom) error {
 	switch {
 	case from == nil:
 		return nil
-	case from.Time != nil:
-		return compose.Invalidf("restoreFrom.time is not available with engine mysql yet: a backup is restored as it was made: create the claim again with restoreFrom.id, or without a time for the newest one")
 	case from.Destination != nil && from.Destination.Type == string(backupv1.Volume):
 		return compose.Invalidf("restoreFrom.destination.type volume is not available with engine mysql: create the claim again with a physical backup in an object store, or without restoreFrom to restore a dump with a Restore")
 	}

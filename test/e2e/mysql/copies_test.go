@@ -3,9 +3,7 @@
 package mysql
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"strconv"
 	"strings"
@@ -78,15 +76,7 @@ func (d *database) fills(ctx context.Context, n notes, rows int) error {
 		return err
 	}
 	n.Addf("filled after %.0fs", time.Since(start).Seconds())
-	uri, err := base64.StdEncoding.DecodeString(harness.Field(d.world.Get("Secret", restoredName+"-connection"), "data", "uri"))
-	if err != nil {
-		return fmt.Errorf("cannot read the connection to the new cluster: %w", err)
-	}
-	pods := d.labelled("app", storeName)
-	if len(pods) == 0 {
-		return fmt.Errorf("there is no pod of %s to connect from", storeName)
-	}
-	out, err := cluster.Exec(ctx, d.namespace, pods[0], storeName, bytes.NewReader(uri), "data", "exec", "mysql", "SELECT count(*) FROM ledger")
+	out, err := d.sql(ctx, restoredName, "SELECT count(*) FROM ledger")
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,7 @@ func group() types.Feature {
 		// Of a backup of one database the content can be restored under another name.
 		Full("a Backup is verified by MySQL, and a Restore fills another user's database with it", d.under(whenPlanned, d.backsUp)).
 		Full("a physical Backup is verified, and a new cluster is filled from it", d.under(whenPlanned, d.copies)).
+		Full("what is written after a backup is archived, and restored to any time", d.anyTime).
 		Full("users and databases come, rotate and go", d.under(whenPlanned, d.hasUsers)).
 		Quick("hibernates and wakes with its data", d.under(noTarget, d.hibernates)).
 		Full("impossible changes are refused with a message", d.refuses).

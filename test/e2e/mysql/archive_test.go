@@ -1,0 +1,144 @@
+//go:build e2e
+
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// archivedName is the claim whose binary logs are archived.
+const archivedName = "archived"
+
+// anyTime: what is written after a backup is archived, whichever server is the primary, and a new cluster has
+// what there was at a time.
+func (d *database) anyTime(ctx context.Context, n notes) error {
+	if err := d.apply(ctx, map[string]string{}, "mysql/archived.yaml"); err != nil {
+		return err
+	}
+	if err := d.world.AwaitReady(ctx, settled, "DatabaseCluster", archivedName); err != nil {
+		return err
+	}
+	err := d.world.Await(ctx, settled, "its first backup, and the archive", func() (bool, string) {
+		c := d.world.Claim("DatabaseCluster", archivedName)
+		return c.Is("ArchivingHealthy") && c.Is("BackupHealthy") && d.world.Claim("Backup", archivedName+"-backup").Is("Ready"), c.String()
+	})
+	if err != nil {
+		return err
+	}
+	for _, statement := range []string{"CREATE TABLE seen (n INT PRIMARY KEY)", "INSERT INTO seen VALUES (1)"} {
+		if _, err := d.sql(ctx, archivedName, statement); err != nil {
+			return err
+		}
+	}
+	at, err := d.between(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := d.sql(ctx, archivedName, "INSERT INTO seen VALUES (2)"); err != nil {
+		return err
+	}
+	if err := d.archivesOverRestart(ctx, n); err != nil {
+		return err
+	}
+	return d.rewinds(ctx, n, at)
+}
+
+// between returns a time, to the second, between what was written before and what is written next.
+func (d *database) between(ctx context.Context) (time.Time, error) {
+	at := time.Now().Truncate(time.Second).Add(2 * time.Second)
+	select {
+	case <-ctx.Done():
+		return at, ctx.Err()
+	case <-time.After(time.Until(at.Add(time.Second))):
+		return at, nil
+	}
+}
+
+// archivesOverRestart loses the server, writes a row, and waits until that is archived.
+func (d *database) archivesOverRestart(ctx context.Context, n notes) error {
+	pod := d.world.Get("Pod", archivedName+"-mysql-0")
+	if err := d.deletePod(ctx, pod); err != nil {
+		return err
+	}
+	if err := d.replaced(ctx, "Pod", pod); err != nil {
+		return err
+	}
+	err := d.world.Await(ctx, settled, "a row to be written", func() (bool, string) {
+		_, err := d.sql(ctx, archivedName, "INSERT INTO seen VALUES (3)")
+		return err == nil, fmt.Sprint(err)
+	})
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	before, err := d.segments(ctx)
+	if err != nil {
+		return err
+	}
+	err = d.world.Await(ctx, settled, "the row to be archived", func() (bool, string) {
+		now, err := d.segments(ctx)
+		return err == nil && now > before, fmt.Sprintf("%d segments, %d before: %v", now, before, err)
+	})
+	n.Addf("archived after %.0fs", time.Since(start).Seconds())
+	return err
+}
+
+// segments returns how many segments of binary logs are in the store.
+func (d *database) segments(ctx context.Context) (int, error) {
+	out, err := d.inStore(ctx, nil, "data", "ls", "/data/backups/archive")
+	return strings.Count(out, "/manifest.json"), err
+}
+
+// rewinds fills new clusters with what there was at a time, and with all.
+func (d *database) rewinds(ctx context.Context, n notes, at time.Time) error {
+	for name, want := range map[string]string{"rewound": "1", "latest": "1,2,3"} {
+		values := map[string]string{"NAME": name, "TIME": at.UTC().Format(time.RFC3339)}
+		if name == "latest" {
+			values["TIME"] = "null"
+		}
+		start := time.Now()
+		if err := d.apply(ctx, values, "mysql/rewound.yaml"); err != nil {
+			return err
+		}
+		if err := d.world.AwaitReady(ctx, settled, "DatabaseCluster", name); err != nil {
+			return err
+		}
+		got, err := d.sql(ctx, name, "SELECT GROUP_CONCAT(n ORDER BY n) FROM seen")
+		if err != nil {
+			return err
+		}
+		if got = strings.TrimSpace(got); got != want {
+			return fmt.Errorf("%s has rows %s, want %s", name, got, want)
+		}
+		n.Addf("%s after %.0fs", name, time.Since(start).Seconds())
+		if err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, name); err != nil {
+			return err
+		}
+	}
+	return cluster.Delete(ctx, "DatabaseCluster", d.namespace, archivedName)
+}
+
+// sql executes a statement as the application of a claim.
+func (d *database) sql(ctx context.Context, claim, statement string) (string, error) {
+	uri, err := base64.StdEncoding.DecodeString(harness.Field(d.world.Get("Secret", claim+"-connection"), "data", "uri"))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the connection to %s: %w", claim, err)
+	}
+	return d.inStore(ctx, uri, "data", "exec", "mysql", statement)
+}
+
+// inStore runs a command in the pod of the store.
+func (d *database) inStore(ctx context.Context, input []byte, command ...string) (string, error) {
+	pods := d.labelled("app", storeName)
+	if len(pods) == 0 {
+		return "", fmt.Errorf("there is no pod of %s to run a command in", storeName)
+	}
+	return cluster.Exec(ctx, d.namespace, pods[0], storeName, bytes.NewReader(input), command...)
+}
