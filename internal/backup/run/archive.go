@@ -233,7 +233,8 @@ func (a *archiver) mend(ctx context.Context) error {
 	return err
 }
 
-// resume finds out what is archived. Without an archive, it begins with what the server has executed by now.
+// resume finds out what is archived, and whether transactions are missing since the newest backup. Without an archive
+// and a backup, it begins with what the server has executed by now.
 func (a *archiver) resume(ctx context.Context, executed gtid.Set) error {
 	l, err := a.store.Newest(ctx, resumeFrom)
 	if err != nil {
@@ -248,29 +249,30 @@ func (a *archiver) resume(ctx context.Context, executed gtid.Set) error {
 		}
 		a.have, any = a.have.Union(s.Before).Union(s.Transactions), true
 	}
-	if !any {
+	m, err := a.newestCopy(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m != nil:
+		has, err := gtid.Parse(m.Position)
+		if err != nil {
+			return err
+		}
+		if !any {
+			// All segments have expired, or there were none yet.
+			a.have = has
+		}
+		all, _, err := a.segments(ctx, m)
+		if err != nil {
+			return err
+		}
+		a.state.Missing = all.Missing(has)
+	case !any:
 		a.sayf("the archive of binary logs begins")
 		a.have = executed
 	}
 	a.known = true
-	return a.recall(ctx)
-}
-
-// recall finds out whether transactions are missing since the newest backup.
-func (a *archiver) recall(ctx context.Context) error {
-	m, err := a.newestCopy(ctx)
-	if err != nil || m == nil {
-		return err
-	}
-	has, err := gtid.Parse(m.Position)
-	if err != nil {
-		return err
-	}
-	all, _, err := a.segments(ctx, m)
-	if err != nil {
-		return err
-	}
-	a.state.Missing = all.Missing(has)
 	return nil
 }
 
@@ -285,7 +287,14 @@ func (a *archiver) follow(ctx context.Context, folder string, ended <-chan error
 			over = true
 		case <-time.After(archivePoll):
 		}
-		switch err := a.read(ctx, folder, over); {
+		reading, done := ctx, func() {}
+		if over {
+			// What was received is archived although the pod is being stopped.
+			reading, done = context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
+		}
+		err := a.read(reading, folder, over)
+		done()
+		switch {
 		case over:
 			return errors.Join(last, err)
 		case storeTrouble(err) && a.limit(folder) == nil:
@@ -323,7 +332,11 @@ func (a *archiver) compare(ctx context.Context) error {
 		if time.Since(a.sampled) < compareEvery {
 			return nil
 		}
-		now := a.Now().UTC()
+		// The server says when it has committed a transaction, so its clock counts.
+		now, err := a.source.Now(ctx)
+		if err != nil {
+			return err
+		}
 		executed, err := a.source.Executed(ctx)
 		if err != nil {
 			return err

@@ -27,11 +27,17 @@ type archiving struct {
 // archive archives the binary logs of the fixture's server, until stop is called.
 func (f *fixture) archive(t *testing.T) *archiving {
 	t.Helper()
+	return f.archiveAfter(t, 300*time.Millisecond)
+}
+
+// archiveAfter archives what was received for a while.
+func (f *fixture) archiveAfter(t *testing.T, cutAfter time.Duration) *archiving {
+	t.Helper()
 	dir := t.TempDir()
 	must(t, os.Symlink(mysqltest.Beside(t, "mysqlbinlog"), filepath.Join(dir, "mysqlbinlog")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	p := *f.Program
-	p.Scratch, p.CutAfter = t.TempDir(), 300*time.Millisecond
+	p.Scratch, p.CutAfter = t.TempDir(), cutAfter
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &archiving{}
 	var done sync.WaitGroup
@@ -202,6 +208,21 @@ func TestMySQLArchive(t *testing.T) {
 		t.Errorf("orders after the gap: want 14-14, got %s", got)
 	}
 
+	// What was received becomes a segment although the program is stopped, before it is due.
+	c.exec(t, "INSERT INTO shop.orders (n) VALUES (15)")
+	time.Sleep(2 * time.Second)
+	a.stop()
+	a = f.archiveAfter(t, time.Hour)
+	c.exec(t, "SET GLOBAL event_scheduler = OFF", "INSERT INTO shop.orders (n) VALUES (16)")
+	time.Sleep(3 * time.Second)
+	a.stop()
+	db, err = f.restored(t, nil)
+	must(t, err)
+	if got := orders(db); got != "16-16" {
+		t.Errorf("orders when the program was stopped: want 16-16, got %s", got)
+	}
+	a = f.archive(t)
+
 	// Once the first backup expires, nobody needs what the next one has.
 	segments := func() (n int) {
 		t.Helper()
@@ -217,8 +238,23 @@ func TestMySQLArchive(t *testing.T) {
 	a.until(t)
 	db, err = f.restored(t, nil)
 	must(t, err)
-	if got := orders(db); got != "14-14" {
-		t.Errorf("orders after expiry: want 14-14, got %s", got)
+	if got := orders(db); got != "16-16" {
+		t.Errorf("orders after expiry: want 16-16, got %s", got)
+	}
+	a.stop()
+
+	// Where all segments have expired, the archive goes on after the newest backup.
+	f.succeed(backup.Backup, func(task *backup.Task) { task.Retention, task.Keep = "", &backupv1.Keep{Last: 1} })
+	c.exec(t, "INSERT INTO shop.orders (n) VALUES (17)")
+	a = f.archive(t)
+	a.until(t)
+	if lost := a.state().Missing; !lost.IsEmpty() {
+		t.Errorf("%s are missing", lost)
+	}
+	db, err = f.restored(t, nil)
+	must(t, err)
+	if got := orders(db); got != "17-17" {
+		t.Errorf("orders after the newest backup: want 17-17, got %s", got)
 	}
 	a.stop()
 	f.succeed(backup.Delete)

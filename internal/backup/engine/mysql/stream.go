@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
@@ -33,6 +34,13 @@ func (s *Server) Executed(ctx context.Context) (gtid.Set, error) {
 
 // Purged returns the transactions of which the server has no binary logs any more.
 func (s *Server) Purged(ctx context.Context) (gtid.Set, error) { return s.set(ctx, "gtid_purged") }
+
+// Now returns the time of the server.
+func (s *Server) Now(ctx context.Context) (time.Time, error) {
+	var seconds float64
+	err := s.db.QueryRowContext(ctx, "SELECT UNIX_TIMESTAMP(NOW(6))").Scan(&seconds)
+	return time.UnixMicro(int64(seconds * 1e6)).UTC(), failed(ctx, "cannot read the time of the server", err)
+}
 
 func (s *Server) set(ctx context.Context, variable string) (gtid.Set, error) {
 	var text string
