@@ -51,7 +51,7 @@ func (d *cluster) conditions() []compose.Condition {
 func (d *cluster) archive() verdict {
 	v := d.archiving()
 	switch {
-	case !d.archives() || !d.spec.Hibernated:
+	case !d.archives() && !d.archivesLogs() || !d.spec.Hibernated:
 		return v
 	case v.True || v.reason == appsv1.ReasonPending:
 		return verdict{True: true, reason: appsv1.ReasonHibernated}

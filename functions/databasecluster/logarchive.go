@@ -27,6 +27,7 @@ const (
 	logArchiveRole    = "archive-role"
 	logArchiveBinding = "archive-rolebinding"
 	logArchiveGuard   = "archive-networkpolicy"
+	logArchiveReports = "archive-reports"
 )
 
 // scratchLimit is the size limit of the folder for what was received and is not in the store yet, a quantity. The
@@ -45,19 +46,28 @@ func (d *cluster) addLogArchive(add func(compose.Component)) {
 	add(compose.Component{Name: logArchiveRole, Part: backups, Object: d.logArchiveRole()})
 	add(compose.Component{Name: logArchiveBinding, Part: backups, Object: d.logArchiveBinding()})
 	add(compose.Component{Name: logArchiveGuard, Part: backups, Object: d.logArchivePolicy()})
+	add(compose.Component{Name: logArchiveReports, Part: backups, Object: d.logArchiveReport()})
 	if !d.dumpable() {
 		return
 	}
 	add(compose.Component{Name: logArchive, Part: backups, After: []string{d.server, instances, dumper}, Health: alwaysHealthy, Make: func() compose.Object { return d.logArchiver() }})
 }
 
-// logArchiveRole lets the pod report: it may change the ConfigMap of reports, and nothing else.
+// logArchiveReport returns the ConfigMap in which the pod reports. Its content belongs to the pod alone.
+func (d *cluster) logArchiveReport() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: d.Named(instance.ArchiveName(d.Name(d.server)), logArchive, d.server),
+	}
+}
+
+// logArchiveRole lets the pod report: it may change the ConfigMap of its reports, and nothing else.
 func (d *cluster) logArchiveRole() *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
 		ObjectMeta: d.Meta(logArchive, d.server),
 		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{instance.StatusName(d.Name(d.server))}, Verbs: []string{"patch"},
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{instance.ArchiveName(d.Name(d.server))}, Verbs: []string{"patch"},
 		}},
 	}
 }

@@ -64,7 +64,7 @@ func TestLogArchive(t *testing.T) {
 		t.Errorf("its task: -want, +got:\n%s", diff)
 	}
 	role := functionstest.As[rbacv1.Role](t, c.Observed["archive-role"])
-	if diff := cmp.Diff([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"orders-mysql-status"}, Verbs: []string{"patch"}}}, role.Rules); diff != "" {
+	if diff := cmp.Diff([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"orders-mysql-archive"}, Verbs: []string{"patch"}}}, role.Rules); diff != "" {
 		t.Errorf("its rights: -want, +got:\n%s", diff)
 	}
 	set := functionstest.As[appsv1.StatefulSet](t, c.Observed["mysql"])
@@ -82,7 +82,7 @@ func TestLogArchive(t *testing.T) {
 	c.Edit(false, "hibernated")
 	c.Edit("logical", "backup", "method")
 	c.Settle()
-	for _, name := range []string{"archive", "archive-account", "archive-role", "archive-rolebinding", "archive-networkpolicy"} {
+	for _, name := range []string{"archive", "archive-account", "archive-role", "archive-rolebinding", "archive-networkpolicy", "archive-reports"} {
 		if c.Observed[name] != nil {
 			t.Errorf("%s is left after the method was changed", name)
 		}
@@ -137,8 +137,8 @@ func TestLogArchiveReported(t *testing.T) {
 func TestLogArchiveRefused(t *testing.T) {
 	for spec, want := range map[string]string{
 		"engine: mysql, version: '9.7', size: 1, backup: {enabled: true, method: physical, destination: {type: volume, bucket: disk}}": "backup.method: physical needs an object store with engine mysql: a volume claim is mounted on one node, and binary logs come from all: name another backup.destination, or leave the method out",
-		"version: '17', size: 1, backup: {enabled: true, method: logical}":                                                                            "backup.method: logical is not available with engine postgresql, whose backups are physical: leave it out, and create a Backup of method logical beside the claim",
-		"version: '17', size: 1, backup: {enabled: true, method: physical}":                                                                           "",
+		"version: '17', size: 1, backup: {enabled: true, method: logical}":                                                             "backup.method: logical is not available with engine postgresql, whose backups are physical: leave it out, and create a Backup of method logical beside the claim",
+		"version: '17', size: 1, backup: {enabled: true, method: physical}":                                                            "",
 	} {
 		if got := functionstest.Refused(t, functionstest.DatabaseCluster("{"+spec+"}")); got != want {
 			t.Errorf("%s: want %q, got %q", spec, want, got)

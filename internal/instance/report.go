@@ -12,9 +12,9 @@ import (
 // returns the keys of members.
 const ClusterKey = "cluster.json"
 
-// ArchiveKey is the key of the Archive of an engine whose log another program archives than the instance
-// manager of the primary, which passes it on in its own report.
-const ArchiveKey = "archive"
+// ArchiveKey is the key of the Archive, as JSON, in the ConfigMap ArchiveName, of an engine whose log a pod of its
+// own archives. The instance manager of the primary passes it on in its own report.
+const ArchiveKey = "archive.json"
 
 // MemberKey returns the key of a pod's Member.
 func MemberKey(pod string) string { return pod + ".json" }

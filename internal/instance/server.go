@@ -83,6 +83,9 @@ func PasswordKey(user string) string { return "user-" + user }
 // the StatefulSet.
 func StatusName(set string) string { return set + "-status" }
 
+// ArchiveName returns the name of the ConfigMap in which the pod that archives the log of a StatefulSet's servers reports.
+func ArchiveName(set string) string { return set + "-archive" }
+
 // DataVolume is the name of the volume of a server, and of its volume claim template.
 const DataVolume = "data"
 

@@ -90,9 +90,12 @@ func Open(file io.ReaderAt, size int64) (*Log, error) {
 				return nil, errors.New("cannot read the binary log: its first event is too short")
 			}
 			// The algorithm of the checksums precedes the event's own, which it always has.
+			l.summed = true
+			if err := l.check(l.at, e, size); err != nil {
+				return nil, err
+			}
 			l.summed = content[e.size-formatAlgorithm] == checksumCRC32
-		}
-		if err := l.check(l.at, e, size); err != nil {
+		} else if err := l.check(l.at, e, size); err != nil {
 			return nil, err
 		}
 		l.at += e.size

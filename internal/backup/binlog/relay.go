@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/storeplane/storeplane/internal/gtid"
@@ -56,7 +58,26 @@ func (r *Relay) Create() (*os.File, error) {
 		return nil, fmt.Errorf("cannot create a relay log: %w", err)
 	}
 	r.files = append(r.files, name)
+	if err := r.give(name); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	return f, nil
+}
+
+// give gives a file to the user of the server, which owns the folder, if that is another one: a pod has one user alone.
+func (r *Relay) give(name string) error {
+	info, err := os.Stat(filepath.Dir(name))
+	if err != nil {
+		return fmt.Errorf("cannot find the folder of relay logs: %w", err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(owner.Uid) == os.Geteuid() {
+		return nil
+	}
+	if err := os.Chown(name, int(owner.Uid), int(owner.Gid)); err != nil {
+		return fmt.Errorf("cannot give a relay log to the server: %w", err)
+	}
+	return nil
 }
 
 // Apply applies the files that were created, and removes them. It returns once the server has executed all of a set of
@@ -67,6 +88,9 @@ func (r *Relay) Apply(ctx context.Context, want gtid.Set) error {
 	}
 	if err := os.WriteFile(r.index(), []byte(strings.Join(r.files, "\n")+"\n"), 0o640); err != nil { //nolint:gosec // it has names alone
 		return fmt.Errorf("cannot write the index of relay logs: %w", err)
+	}
+	if err := r.give(r.index()); err != nil {
+		return err
 	}
 	for _, statement := range []string{
 		fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST = '%s', RELAY_LOG_FILE = '%s', RELAY_LOG_POS = 4 FOR CHANNEL '%s'", nowhere, r.files[0], channel),
@@ -123,7 +147,7 @@ func (r *Relay) await(ctx context.Context, want gtid.Set) error {
 // idleMost is how often in a row a server may be found idle before it has executed all: its workers may still be at it.
 const idleMost = 300
 
-// An applierState is how a server applies binary logs: idle is true if it has read all of them.
+// An applierState is how a server applies binary logs: idle is true if it has read all of them, and executes none.
 type applierState struct {
 	running, idle bool
 	problem       string
@@ -158,8 +182,19 @@ func (r *Relay) state(ctx context.Context) (applierState, error) {
 			out.problem = text
 		}
 	}
-	return out, rows.Err()
+	if err := rows.Err(); err != nil || !out.idle {
+		return out, err
+	}
+	var busy int
+	if err := r.db.QueryRowContext(ctx, atWork).Scan(&busy); err != nil {
+		return out, fmt.Errorf("cannot read how far the server is: %w", err)
+	}
+	out.idle = busy == 0
+	return out, nil
 }
+
+// atWork counts the threads that execute transactions: one may take hours after all was read.
+const atWork = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'system user' AND state IS NOT NULL AND state NOT LIKE 'Waiting for an event from Coordinator%' AND state NOT LIKE 'Replica has read all relay log%'"
 
 // reset ends the channel, if there is one, and removes the files.
 func (r *Relay) reset(ctx context.Context) error {

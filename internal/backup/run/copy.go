@@ -207,7 +207,38 @@ func (copies) tryOut(ctx context.Context, j *job, m *backup.Manifest) (int64, er
 	}
 	defer s.Close()
 	rows, err := j.compareCopy(ctx, s, m)
+	if err == nil {
+		err = j.tryOutLogs(ctx, s, m)
+	}
 	return rows, s.Failed(err)
+}
+
+// tryOutLogs has a server that has started from a copy apply what is archived of the binary logs after it, to the end.
+func (j *job) tryOutLogs(ctx context.Context, s *mysql.Server, m *backup.Manifest) error {
+	logs := *j
+	logs.task.Method, logs.task.Time = backup.BinaryLog, nil
+	var err error
+	if logs.store, err = j.storeOf(ctx, backup.BinaryLog); err != nil {
+		return err
+	}
+	defer func() { _ = logs.store.Close() }()
+	has, chain, manifests, err := logs.chain(ctx, m)
+	if err != nil || len(chain.Segments) == 0 {
+		return afterCopy(m, err)
+	}
+	relay, err := s.Relay(ctx)
+	if err == nil {
+		err = logs.apply(ctx, has, chain, manifests, relay)
+	}
+	return afterCopy(m, err)
+}
+
+// afterCopy returns the error of what was written after a backup.
+func afterCopy(m *backup.Manifest, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("backup %s can be restored, and what was written after it cannot: %w", m.ID, err)
 }
 
 // compareCopy compares what a server that has started from a copy has with the manifest, and returns its rows.

@@ -37,7 +37,7 @@ func (f *fixture) archiveAfter(t *testing.T, cutAfter time.Duration) *archiving 
 	must(t, os.Symlink(mysqltest.Beside(t, "mysqlbinlog"), filepath.Join(dir, "mysqlbinlog")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	p := *f.Program
-	p.Scratch, p.CutAfter = t.TempDir(), cutAfter
+	p.Scratch, p.Pace = t.TempDir(), &Pace{Cut: cutAfter, Compare: 500 * time.Millisecond, Hold: time.Second, Look: time.Second, Stall: time.Minute}
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &archiving{}
 	var done sync.WaitGroup
@@ -95,6 +95,47 @@ func (f *fixture) restored(t *testing.T, until *time.Time) (*sql.DB, error) {
 		t.Errorf("files are left: %v (%v)", left, err)
 	}
 	return db, nil
+}
+
+// archiveFaults: the server ends in order, is not the primary any more, and the newest segment is lost.
+func (f *fixture) archiveFaults(t *testing.T, c *copied, a *archiving) {
+	t.Helper()
+	c.exec(t, "SHUTDOWN")
+	c.down()
+	c.up()
+	c.exec(t, "INSERT INTO shop.orders (n) VALUES (18)")
+	a.until(t)
+
+	c.exec(t, "SET GLOBAL super_read_only = ON")
+	const problem = "the server is not the primary any more"
+	for began := time.Now(); !strings.Contains(a.state().Problem, problem); time.Sleep(50 * time.Millisecond) {
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("a server that is read-only counts as the primary: %+v", a.state())
+		}
+	}
+	before := a.state().Until
+	time.Sleep(3 * time.Second)
+	if got := a.state().Until; !got.Equal(before) {
+		t.Errorf("the archive reaches to %s by a server that is read-only, and reached to %s", got, before)
+	}
+	c.exec(t, "SET GLOBAL super_read_only = OFF")
+	a.until(t)
+	a.stop()
+
+	folder := filepath.Join(f.Volume, backup.BinaryLogs(f.folder()))
+	entries, err := os.ReadDir(folder)
+	must(t, err)
+	newest := ""
+	for _, e := range entries {
+		if e.IsDir() {
+			newest = e.Name()
+		}
+	}
+	must(t, os.RemoveAll(filepath.Join(folder, newest)))
+	f.t = t
+	if _, err := f.restored(t, nil); backup.ReasonOf(err) != backup.ArchiveGap || !strings.Contains(err.Error(), "has lost its end") {
+		t.Errorf("ReplayLogs() without the newest segment: want reason %s, got %v", backup.ArchiveGap, err)
+	}
 }
 
 // TestMySQLArchive: what is written after a backup is archived, and restored to any time.
@@ -177,6 +218,11 @@ func TestMySQLArchive(t *testing.T) {
 		}
 	})
 
+	f.t = t
+	if r := f.succeed(backup.Verify); r.Backup.Verified == nil {
+		t.Errorf("it was verified with %+v", r)
+	}
+
 	// Binary logs are removed before they are archived.
 	a.stop()
 	c.exec(t, "INSERT INTO shop.orders (n) VALUES (12)", "FLUSH BINARY LOGS")
@@ -194,6 +240,7 @@ func TestMySQLArchive(t *testing.T) {
 	if _, err := f.restored(t, nil); backup.ReasonOf(err) != backup.ArchiveGap {
 		t.Errorf("ReplayLogs() over a gap: want reason %s, got %v", backup.ArchiveGap, err)
 	}
+	f.fail(backup.Verify, backup.ArchiveGap)
 	if db, err := f.restored(t, quiet); err != nil {
 		t.Errorf("ReplayLogs() to a time before the gap: %v", err)
 	} else if got := orders(db); got != "10-10" {
@@ -222,6 +269,8 @@ func TestMySQLArchive(t *testing.T) {
 		t.Errorf("orders when the program was stopped: want 16-16, got %s", got)
 	}
 	a = f.archive(t)
+
+	f.succeed(backup.Verify)
 
 	// Once the first backup expires, nobody needs what the next one has.
 	segments := func() (n int) {
@@ -256,7 +305,7 @@ func TestMySQLArchive(t *testing.T) {
 	if got := orders(db); got != "17-17" {
 		t.Errorf("orders after the newest backup: want 17-17, got %s", got)
 	}
-	a.stop()
+	f.archiveFaults(t, c, a)
 	f.succeed(backup.Delete)
 	if left := (&destination{files: f.Volume}).objects(t); len(left) > 0 {
 		t.Errorf("objects are left: %v", left)

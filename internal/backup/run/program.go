@@ -45,9 +45,12 @@ type Program struct {
 	// Accept returns an error for a backup that Fetch is not to unpack. Nil takes each.
 	Accept func(m *backup.Manifest) error
 
-	// ObjectSize, Beat, LockBeat and CutAfter override the defaults of their packages, unless 0.
-	ObjectSize               int64
-	Beat, LockBeat, CutAfter time.Duration
+	// ObjectSize, Beat and LockBeat override the defaults of their packages, unless 0.
+	ObjectSize     int64
+	Beat, LockBeat time.Duration
+
+	// Pace overrides that of ArchiveLogs, unless nil.
+	Pace *Pace
 }
 
 // New returns the Program with the paths of a pod.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/binlog"
 	"github.com/storeplane/storeplane/internal/backup/segment"
@@ -16,7 +17,7 @@ import (
 )
 
 // batchMost is how much is applied at once, and is on the disk beside the data meanwhile.
-const batchMost = 1 << 30
+const batchMost = 256 << 20
 
 // A Replayer is a server that has a backup, and applies segments to it.
 type Replayer interface {
@@ -37,47 +38,83 @@ func (p *Program) ReplayLogs(ctx context.Context, t backup.Task, m *backup.Manif
 	t.Method = backup.BinaryLog
 	j := &job{Program: p, task: t, hide: &hide, log: log}
 	defer j.close()
-	if err := j.open(ctx); err != nil {
-		return err
+	err := j.replay(ctx, m, to)
+	if err == nil {
+		return nil
 	}
-	return j.replay(ctx, m, to)
+	reason := backup.ReasonOf(backup.WithReason(backup.ToolFailed, err))
+	if ctx.Err() != nil {
+		reason = backup.Interrupted
+	}
+	return backup.Errorf(reason, "%s", hide.in(oneLine(err.Error())))
 }
 
 func (j *job) replay(ctx context.Context, m *backup.Manifest, to Replayer) error {
-	has, err := gtid.Parse(m.Position)
-	if err != nil {
-		return backup.Errorf(backup.BackupCorrupt, "the manifest of %s: %w", m.ID, err)
+	if err := j.open(ctx); err != nil {
+		return err
 	}
-	a, items, err := j.segments(ctx, m)
+	// Segments expire with the oldest backup, and this may be it.
+	copies := *j
+	var err error
+	if copies.store, err = j.storeOf(ctx, backupv1.Physical); err != nil {
+		return err
+	}
+	defer func() { _ = copies.store.Close() }()
+	defer copies.pin(ctx, m.ID)()
+	has, chain, manifests, err := j.chain(ctx, m)
 	if err != nil {
 		return err
+	}
+	return j.apply(ctx, has, chain, manifests, to)
+}
+
+// chain returns the transactions of a backup, and the segments that lead from there to the Task's time, or to the end of
+// the archive, with their manifests by id.
+func (j *job) chain(ctx context.Context, m *backup.Manifest) (gtid.Set, segment.Chain, map[string]*backup.Manifest, error) {
+	has, err := gtid.Parse(m.Position)
+	if err != nil {
+		return has, segment.Chain{}, nil, backup.Errorf(backup.BackupCorrupt, "the manifest of %s: %w", m.ID, err)
+	}
+	a, manifests, err := j.segments(ctx, m)
+	if err != nil {
+		return has, segment.Chain{}, nil, err
 	}
 	var until time.Time
 	if j.task.Time != nil {
 		until = *j.task.Time
 	}
 	chain, err := a.Chain(has, until)
-	if err != nil {
-		return err
-	}
+	return has, chain, manifests, err
+}
+
+// apply has a server that has a set of transactions apply a chain.
+func (j *job) apply(ctx context.Context, has gtid.Set, chain segment.Chain, manifests map[string]*backup.Manifest, to Replayer) error {
 	j.sayf("applying %d segments of binary logs", len(chain.Segments))
 	var size int64
 	var want gtid.Set
 	for _, s := range chain.Segments {
-		if len(items[s.ID].Dumps) != 1 {
-			return backup.Errorf(backup.BackupCorrupt, "segment %s has %d objects, and not one", s.ID, len(items[s.ID].Dumps))
+		m := manifests[s.ID]
+		if len(m.Dumps) != 1 {
+			return backup.Errorf(backup.BackupCorrupt, "segment %s has %d objects, and not one", s.ID, len(m.Dumps))
 		}
-		if n := items[s.ID].Dumps[0].Bytes; size > 0 && size+n > batchMost {
+		n := m.Dumps[0].Bytes
+		if size > 0 && size+n > batchMost {
 			if err := to.Apply(ctx, want); err != nil {
 				return err
 			}
 			size = 0
 		}
-		in, err := j.fetchSegment(ctx, items[s.ID], until, to)
+		in, cut, err := j.fetchSegment(ctx, m, has, chain.Until, to)
 		if err != nil {
 			return err
 		}
-		size, want = size+items[s.ID].Dumps[0].Bytes, want.Union(in)
+		size, want, has = size+n, want.Union(in), has.Union(in)
+		if cut {
+			return to.Apply(ctx, want)
+		}
+	}
+	if chain.Incomplete != nil {
+		return chain.Incomplete
 	}
 	return to.Apply(ctx, want)
 }
@@ -96,13 +133,19 @@ func (j *job) segments(ctx context.Context, m *backup.Manifest) (segment.Archive
 	manifests := map[string]*backup.Manifest{}
 	for _, item := range l.Items {
 		if item.Err != nil {
-			// What it has is missing, unless another one has it too.
 			j.sayf("segment %s is skipped: %v", item.ID, item.Err)
+		}
+		if item.Manifest == nil || foreign(item.Err) {
 			continue
 		}
 		s, err := segment.Of(item.Manifest)
 		if err != nil {
 			return a, nil, err
+		}
+		if item.Err != nil {
+			// What it has is missing, unless another one has it too.
+			a.Damaged = append(a.Damaged, s)
+			continue
 		}
 		a.Segments, manifests[s.ID] = append(a.Segments, s), item.Manifest
 	}
@@ -121,51 +164,51 @@ func (j *job) segments(ctx context.Context, m *backup.Manifest) (segment.Archive
 	return a.Of(m.System), manifests, nil
 }
 
-// fetchSegment writes a segment into a file of a server, up to the first transaction that was committed after a time,
-// unless that is zero. It returns what is in the file.
-func (j *job) fetchSegment(ctx context.Context, m *backup.Manifest, until time.Time, to Replayer) (in gtid.Set, err error) {
+// fetchSegment writes a segment into a file of a server that has a set of transactions, up to the first other one that
+// was committed after a time, unless that is zero. It returns what is in the file, and whether it was cut.
+func (j *job) fetchSegment(ctx context.Context, m *backup.Manifest, has gtid.Set, until time.Time, to Replayer) (in gtid.Set, cut bool, err error) {
 	d := m.Dumps[0]
 	r, err := stream.NewReader(ctx, j.store, m.ID, d.Objects, m.Compression, m.Recipient, j.key)
 	if err != nil {
-		return in, err
+		return in, false, err
 	}
 	defer r.Close()
 	f, err := to.Create()
 	if err != nil {
-		return in, err
+		return in, false, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	counted := &counting{r: r}
 	if _, err := io.Copy(f, counted); err != nil {
-		return in, fmt.Errorf("cannot read segment %s: %w", m.ID, err)
+		return in, false, fmt.Errorf("cannot read segment %s: %w", m.ID, err)
 	}
 	if err := counted.finish(d); err != nil {
-		return in, fmt.Errorf("cannot read segment %s: %w", m.ID, err)
+		return in, false, fmt.Errorf("cannot read segment %s: %w", m.ID, err)
 	}
-	return cutAfterTime(f.Name(), d.Bytes, until)
+	return cutAfterTime(f.Name(), d.Bytes, has, until)
 }
 
-// cutAfterTime cuts a file before the first transaction that was committed after a time, unless that is zero, and
-// returns what is in it.
-func cutAfterTime(name string, size int64, until time.Time) (in gtid.Set, err error) {
+// cutAfterTime cuts a file before the first transaction that is not in a set and was committed after a time, unless that
+// is zero. It returns what is in the file, and whether it was cut.
+func cutAfterTime(name string, size int64, has gtid.Set, until time.Time) (in gtid.Set, cut bool, err error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0) //nolint:gosec // a file of this program
 	if err != nil {
-		return in, unusable(err)
+		return in, false, unusable(err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	l, err := binlog.Open(f, size)
 	if err != nil {
-		return in, err
+		return in, false, backup.WithReason(backup.BackupCorrupt, err)
 	}
 	for {
 		t, err := l.Next(size)
 		switch {
 		case errors.Is(err, binlog.ErrIncomplete) && l.Offset() == size:
-			return in, nil
+			return in, false, nil
 		case err != nil:
-			return in, backup.WithReason(backup.BackupCorrupt, err)
-		case !until.IsZero() && t.Committed.After(until):
-			return in, f.Truncate(t.Start)
+			return in, false, backup.WithReason(backup.BackupCorrupt, err)
+		case !until.IsZero() && t.Committed.After(until) && !has.Contains(t.ID):
+			return in, true, f.Truncate(t.Start)
 		}
 		in = in.Union(t.ID)
 	}

@@ -33,14 +33,21 @@ func (copies) expire(ctx context.Context, j *job, left *store.Listing) error {
 		return err
 	}
 	a := segment.Archive{}
-	for _, item := range l.Good() {
+	var errs []error
+	for _, item := range l.Items {
+		if item.Err != nil {
+			// What it has is in another one, or is missing. Nothing can be restored from before the oldest backup.
+			if item.Entry().Time.Before(oldest.Started.Add(-segmentMargin)) && !foreign(item.Err) {
+				errs = append(errs, logs.Remove(ctx, item.ID))
+			}
+			continue
+		}
 		s, err := segment.Of(item.Manifest)
 		if err != nil {
 			return err
 		}
 		a.Segments = append(a.Segments, s)
 	}
-	var errs []error
 	for _, s := range a.Of(system).Expired(has) {
 		errs = append(errs, logs.Remove(ctx, s.ID))
 	}

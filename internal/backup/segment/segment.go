@@ -62,6 +62,9 @@ type Archive struct {
 	// Segments are in no order that matters.
 	Segments []Segment
 
+	// Damaged are segments of which the manifest is authentic, and the content is not there whole.
+	Damaged []Segment
+
 	// Reached is the newest record, or nil.
 	Reached *Reached
 }
@@ -77,12 +80,8 @@ func (a Archive) Has() gtid.Set {
 
 // Of returns the part of the archive that is of one database.
 func (a Archive) Of(system string) Archive {
-	out := Archive{}
-	for _, s := range a.Segments {
-		if s.System == system {
-			out.Segments = append(out.Segments, s)
-		}
-	}
+	others := func(s Segment) bool { return s.System != system }
+	out := Archive{Segments: slices.DeleteFunc(slices.Clone(a.Segments), others), Damaged: slices.DeleteFunc(slices.Clone(a.Damaged), others)}
 	if a.Reached != nil && a.Reached.System == system {
 		out.Reached = a.Reached
 	}
@@ -106,14 +105,20 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST"
 
 // A Chain is what is applied to a backup.
 type Chain struct {
-	// Segments are applied in this order. Transactions that the backup has already are skipped.
+	// Segments are applied in this order. Transactions that there are already are skipped, whenever they were
+	// committed.
 	Segments []Segment
 
-	// Until is the time after which no transaction is applied, or zero.
+	// Until is the time of the last transaction that is applied, or zero. Nothing is applied after the first one that
+	// was committed later: times are those of the primaries' clocks, and do not always grow.
 	Until time.Time
 
-	// Reaches are the transactions that there are afterwards, if none is committed after Until.
+	// Reaches are the transactions that there are afterwards, if none was committed after Until.
 	Reaches gtid.Set
+
+	// Incomplete is the error if all segments were applied, and no transaction was found that was committed after
+	// Until. It is nil if that is enough.
+	Incomplete error
 }
 
 // Chain returns which segments restore a backup, which has a set of transactions, to a time, or to the end of the
@@ -122,7 +127,6 @@ type Chain struct {
 func (a Archive) Chain(has gtid.Set, until time.Time) (Chain, error) {
 	c := Chain{Until: until, Reaches: has}
 	left := sorted(a.Segments)
-	complete := until.IsZero()
 	for more := true; more; {
 		more = false
 		var rest []Segment
@@ -130,30 +134,45 @@ func (a Archive) Chain(has gtid.Set, until time.Time) (Chain, error) {
 			switch {
 			case !c.Reaches.Contains(s.Before):
 				rest = append(rest, s)
-			case !until.IsZero() && s.First.After(until):
-				// All that is before it is there, and it is not wanted.
-				complete = true
 			case c.Reaches.Contains(s.Transactions):
+			case !until.IsZero() && s.First.After(until):
+				// All that is before it is there, and it is not wanted. Nor is what comes after it, whatever its
+				// times are: the clocks of two primaries may differ.
+				return c, nil
 			default:
-				complete = complete || s.Last.After(until)
 				c.Segments, c.Reaches, more = append(c.Segments, s), c.Reaches.Union(s.Transactions), true
 			}
 		}
 		left = rest
 	}
-	if r := a.Reached; r != nil && !r.Time.Before(until) && c.Reaches.Contains(r.Executed) {
-		complete = true
+	err := a.complete(c, left)
+	if err != nil && !until.IsZero() && slices.ContainsFunc(c.Segments, func(s Segment) bool { return s.Last.After(until) }) {
+		c.Incomplete, err = err, nil
 	}
-	if complete && !until.IsZero() {
-		return c, nil
+	return c, err
+}
+
+// complete returns an error unless a chain that leaves segments over has all that was committed until its time.
+func (a Archive) complete(c Chain, left []Segment) error {
+	r := a.Reached
+	switch {
+	case r != nil && !c.Until.IsZero() && !r.Time.Before(c.Until) && c.Reaches.Contains(r.Executed):
+		return nil
+	case len(left) > 0:
+		return c.gap(left)
+	case r != nil && !c.Reaches.Contains(r.Executed):
+		lost := r.Executed.Minus(c.Reaches)
+		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has lost its end: %d transactions were in it at %s, and are in no segment: %s. Restore to %s at the latest", lost.Len(), stamp(r.Time), lost, stamp(a.end(c)))
 	}
-	if len(left) > 0 {
-		return c, c.gap(left)
+	for _, s := range a.Damaged {
+		if !c.Reaches.Contains(s.Transactions) {
+			return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: segment %s with %d transactions from %s on is damaged: %s. Restore to %s at the latest", s.ID, s.Transactions.Len(), stamp(s.First), s.Transactions, stamp(a.end(c)))
+		}
 	}
-	if !complete {
-		return c, backup.Errorf(backup.BackupMissing, "the archive of binary logs ends at %s, before %s: restore to that time, or leave the time out", stamp(a.end(c)), stamp(until))
+	if c.Until.IsZero() {
+		return nil
 	}
-	return c, nil
+	return backup.Errorf(backup.BackupMissing, "the archive of binary logs ends at %s, before %s: restore to that time, or leave the time out", stamp(a.end(c)), stamp(c.Until))
 }
 
 // Missing returns the transactions that are in no segment, and without which not all segments can be applied to a backup

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/binlog"
 )
 
 // Position returns the set of the transactions that the server has executed.
@@ -17,6 +18,9 @@ func (s *Server) Position(ctx context.Context) (string, error) {
 	err := s.db.QueryRowContext(ctx, "SELECT @@GLOBAL.gtid_executed").Scan(&position)
 	return strings.ReplaceAll(position, "\n", ""), failed(ctx, "cannot read the position of the server", err)
 }
+
+// Relay returns what has the server apply binary logs.
+func (s *Server) Relay(ctx context.Context) (*binlog.Relay, error) { return binlog.NewRelay(ctx, s.db) }
 
 // Shutdown asks the server to end, and does not wait for it.
 func (s *Server) Shutdown(ctx context.Context) error {

@@ -37,6 +37,9 @@ type CopyServing struct {
 
 func (c CopyServing) folder() string { return filepath.Join(c.Scratch, CopyFolder) }
 
+// relays returns the folder of relay logs: the other container writes binary logs there, for the server to apply.
+func (c CopyServing) relays() string { return filepath.Join(c.Scratch, "relay") }
+
 // Serve runs the servers for the action of the container beside. For a backup it is an empty one, which copies another
 // server on request; for a verification none, since the other container makes the folder. Then it is a server on the
 // copy, which proves that one starts from it. Each runs until it is shut down by the other container. The folder is
@@ -49,7 +52,7 @@ func (c CopyServing) Serve(ctx context.Context, action backup.Action) error {
 	if err := c.own(c.Scratch); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(c.folder()) }()
+	defer func() { _ = errors.Join(os.RemoveAll(c.folder()), os.RemoveAll(c.relays())) }()
 	switch action {
 	case backup.Backup:
 		err = c.receive(ctx, program)
@@ -158,6 +161,12 @@ func (c CopyServing) open(ctx context.Context, program string) error {
 		}
 		return err
 	}
+	if err := os.MkdirAll(c.relays(), 0o700); err != nil {
+		return fmt.Errorf("cannot create the folder of relay logs: %w", err)
+	}
+	if err := c.own(c.relays()); err != nil {
+		return err
+	}
 	d := c.Daemon
 	d.StartWithin = openWithin
 	return d.Start(ctx, c.Log, ready, program, slices.Concat([]string{
@@ -165,7 +174,7 @@ func (c CopyServing) open(ctx context.Context, program string) error {
 		"--socket=" + s.socket, "--pid-file=" + filepath.Join(d.Dir, "pid"), "--skip-networking", "--mysqlx=OFF",
 		// It changes nothing in the data, and runs no events and no replication of it.
 		"--super-read-only=ON", "--event-scheduler=OFF", "--skip-replica-start=ON", "--loose-group-replication-start-on-boot=OFF",
-		"--skip-log-bin", "--relay-log=" + filepath.Join(d.Dir, "relay"), "--local-infile=0", "--lower-case-table-names=0",
+		"--skip-log-bin", "--relay-log=" + filepath.Join(c.relays(), "relay"), "--local-infile=0", "--lower-case-table-names=0",
 		// It leaves nothing of its own in the folder.
 		"--auto-generate-certs=OFF", "--loose-caching-sha2-password-auto-generate-rsa-keys=OFF",
 		"--loose-sha256-password-auto-generate-rsa-keys=OFF", "--innodb-buffer-pool-dump-at-shutdown=OFF", "--innodb-buffer-pool-load-at-startup=OFF",

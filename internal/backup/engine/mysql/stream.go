@@ -37,9 +37,23 @@ func (s *Server) Purged(ctx context.Context) (gtid.Set, error) { return s.set(ct
 
 // Now returns the time of the server.
 func (s *Server) Now(ctx context.Context) (time.Time, error) {
-	var seconds float64
-	err := s.db.QueryRowContext(ctx, "SELECT UNIX_TIMESTAMP(NOW(6))").Scan(&seconds)
-	return time.UnixMicro(int64(seconds * 1e6)).UTC(), failed(ctx, "cannot read the time of the server", err)
+	var micro int64
+	// The zone of the server is of no account.
+	err := s.db.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&micro)
+	return time.UnixMicro(micro).UTC(), failed(ctx, "cannot read the time of the server", err)
+}
+
+// IsPrimary returns an error if the server accepts no writes: one that was the primary, or has left its group, keeps its
+// connections, and knows nothing of what is written elsewhere.
+func (s *Server) IsPrimary(ctx context.Context) error {
+	var readOnly bool
+	if err := s.db.QueryRowContext(ctx, "SELECT @@GLOBAL.super_read_only").Scan(&readOnly); err != nil {
+		return failed(ctx, "cannot read whether the server is the primary", err)
+	}
+	if readOnly {
+		return backup.Errorf(backup.SourceUnreachable, "the server is not the primary any more, or not yet")
+	}
+	return nil
 }
 
 func (s *Server) set(ctx context.Context, variable string) (gtid.Set, error) {

@@ -35,7 +35,7 @@ func (a *Archive) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 		return fmt.Errorf("cannot read the task: %w", err)
 	}
 	r := archiveReport{write: func(content string) error {
-		return client.PatchData(ctx, instance.StatusName(a.Scope), map[string]*string{instance.ArchiveKey: &content})
+		return client.PatchData(ctx, instance.ArchiveName(a.Scope), map[string]*string{instance.ArchiveKey: &content})
 	}, log: log}
 	p := run.New(os.Stderr)
 	return p.ArchiveLogs(ctx, task, func(now run.Archived) { r.say(now, time.Now()) })

@@ -44,10 +44,14 @@ type primary struct {
 
 	pods    *kube.Watch[corev1.Pod]
 	set     *kube.Watch[k8sappsv1.StatefulSet]
+	archive *kube.Watch[corev1.ConfigMap]
 	applied apply.Applier
 
 	// dumps is true once the user of backups exists.
 	dumps bool
+
+	// archiving is since when binary logs are to be archived, as far as this manager knows, or zero.
+	archiving time.Time
 
 	lags     report.Lags
 	began    time.Time
@@ -66,6 +70,10 @@ func (m *Manager) runPrimary(ctx context.Context) error {
 	if p.set, err = w.StatefulSet(m.Scope); err != nil {
 		return err
 	}
+	if p.archive, err = w.ConfigMap(instance.ArchiveName(m.Scope)); err != nil {
+		return err
+	}
+	go p.archive.Run(ctx)
 	go p.pods.Run(ctx)
 	go p.set.Run(ctx)
 	pace.Loop(ctx, m.wakePrimary, p.pass)
@@ -121,7 +129,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	}
 	step := roll.Next(view.cluster)
 	next := p.report(view, step, before)
-	next.Archive = p.archived(desired)
+	next.Archive = p.archived(desired, time.Now())
 	p.metrics.Cluster(&next, next.Applied == instance.Digest(raw))
 	p.Publish(ctx, instance.ClusterKey, next, p.Obsolete(view.cluster.Servers)...)
 	p.createEvents(ctx, before, next)
@@ -192,18 +200,6 @@ func (p *primary) report(v *view, step roll.Step, before instance.Cluster) insta
 	}
 	next.Problems = report.Sort(problems)
 	return next
-}
-
-// archived returns the state of the archive of binary logs, or nil without one.
-func (p *primary) archived(desired *instance.Desired) *instance.Archive {
-	a := instance.Archive{}
-	if desired.Backup == nil || !p.Reported(instance.ArchiveKey, &a) {
-		return nil
-	}
-	if a.Recoverable == nil && a.Failing == "" {
-		return nil
-	}
-	return &a
 }
 
 // createEvents creates events about what has changed.

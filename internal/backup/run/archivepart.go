@@ -1,0 +1,182 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/binlog"
+	"github.com/storeplane/storeplane/internal/backup/segment"
+	"github.com/storeplane/storeplane/internal/backup/stream"
+)
+
+// cutAt is the size at which what was received becomes a segment.
+const cutAt = 64 << 20
+
+// A part is the part of a file that the next segment is made of.
+type part struct {
+	segment.Segment
+
+	file       string
+	head       int64
+	start, end int64
+	since      time.Time
+}
+
+// read reads the transactions that the files in a folder have whole, and makes segments of them. With all, of the last
+// ones too.
+func (a *archiver) read(ctx context.Context, folder string, all bool) error {
+	for {
+		files, err := received(folder)
+		if err != nil {
+			return err
+		}
+		if len(files) == 0 {
+			return nil
+		}
+		more := len(files) > 1
+		complete, err := a.readFile(ctx, filepath.Join(folder, files[0]), all || more)
+		switch {
+		case err != nil:
+			return err
+		case more && !complete:
+			return backup.Errorf(backup.ToolFailed, "binary log %s ends in a transaction, and another one follows", files[0])
+		case !more:
+			return nil
+		}
+		if err := os.Remove(filepath.Join(folder, files[0])); err != nil {
+			return unusable(err)
+		}
+		a.stored.Store(0)
+	}
+}
+
+// received returns the names of the files in a folder, in the order of their numbers.
+func received(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
+	return out, nil
+}
+
+// readFile reads what was added to a file, and reports whether all of it is in the store. With end, nothing will be
+// added.
+func (a *archiver) readFile(ctx context.Context, name string, end bool) (bool, error) {
+	f, err := os.Open(name) //nolint:gosec // a file of this program
+	if err != nil {
+		return false, unusable(err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return false, unusable(err)
+	}
+	size := info.Size()
+	l, err := binlog.OpenAt(f, size, a.part.endOf(name))
+	if errors.Is(err, binlog.ErrIncomplete) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	closed := false
+	for {
+		t, err := l.Next(size)
+		if closed = errors.Is(err, io.EOF); closed || errors.Is(err, binlog.ErrIncomplete) {
+			break
+		}
+		if err != nil {
+			return false, err
+		}
+		a.part.add(name, l.Head(), t, a.Now())
+		a.received = time.Now()
+		if a.part.end-a.part.start >= cutAt {
+			if err := a.cut(ctx, f); err != nil {
+				return false, err
+			}
+		}
+	}
+	due := closed || end || a.Now().Sub(a.part.since) >= a.pace.Cut
+	if a.part.Transactions.IsEmpty() || !due {
+		return closed, nil
+	}
+	return closed, a.cut(ctx, f)
+}
+
+// endOf returns how far a file was read, or 0 for another one.
+func (p *part) endOf(name string) int64 {
+	if p.file != name {
+		return 0
+	}
+	return p.end
+}
+
+// add adds a transaction of a file.
+func (p *part) add(name string, head int64, t binlog.Transaction, now time.Time) {
+	if p.file != name {
+		*p = part{file: name, start: t.Start}
+	}
+	if p.Transactions.IsEmpty() {
+		p.start, p.since, p.First, p.Last = t.Start, now, t.Committed, t.Committed
+	}
+	p.head, p.end, p.Transactions = head, t.End, p.Transactions.Union(t.ID)
+	if t.Committed.Before(p.First) {
+		p.First = t.Committed
+	}
+	if t.Committed.After(p.Last) {
+		p.Last = t.Committed
+	}
+}
+
+// cut writes the part into the store. While that is not possible it is kept, and more may be added.
+func (a *archiver) cut(ctx context.Context, f *os.File) error {
+	if a.part.ID == "" {
+		// Another attempt replaces what this one leaves.
+		a.part.ID = backup.NewID(a.Now())
+	}
+	s := a.part.Segment
+	s.System, s.Before = a.system, a.have
+	content := io.MultiReader(io.NewSectionReader(f, 0, a.part.head), io.NewSectionReader(f, a.part.start, a.part.end-a.part.start))
+	if err := a.write(ctx, s, content); err != nil {
+		return fmt.Errorf("cannot archive binary logs: %w", err)
+	}
+	a.have, a.cuts = a.have.Union(s.Transactions), true
+	a.part = part{file: a.part.file, start: a.part.end, end: a.part.end}
+	a.stored.Store(a.part.end)
+	a.state.Problem = ""
+	return nil
+}
+
+// segmentSuffix is the end of the names of a segment's objects.
+const segmentSuffix = ".binlog"
+
+// write writes a segment, which exists once its manifest is written.
+func (a *archiver) write(ctx context.Context, s segment.Segment, content io.Reader) error {
+	m := &backup.Manifest{Version: backup.ManifestVersion, Engine: backupv1.MySQL, Compression: cmp.Or(a.task.Compression, stream.Zstd), Recipient: a.key.Recipient()}
+	s.Describe(m)
+	d := backup.Dump{}
+	err := a.upload(ctx, m, "001", segmentSuffix, &d, func(w io.Writer) error {
+		_, err := io.Copy(w, content)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	m.Dumps = []backup.Dump{d}
+	return a.finish(ctx, m)
+}

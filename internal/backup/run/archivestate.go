@@ -1,0 +1,180 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/segment"
+	"github.com/storeplane/storeplane/internal/gtid"
+)
+
+const (
+	// resumeFrom is how many of the newest segments are read to find out what is archived, and copiesFrom how many
+	// backups to find the newest good one.
+	resumeFrom = 16
+	copiesFrom = 4
+
+	// askWithin is how long the server may take to say what it has executed.
+	askWithin = 10 * time.Second
+
+	// recordEvery is how often the store is made to say how far the archive is, if there are no segments.
+	recordEvery = 5 * time.Minute
+)
+
+// resume finds out what is archived. Without segments the archive begins with all that the server has binary logs of.
+func (a *archiver) resume(ctx context.Context, purged gtid.Set) error {
+	l, err := a.store.Newest(ctx, resumeFrom)
+	if err != nil {
+		return err
+	}
+	have, found := gtid.Set{}, false
+	for _, item := range l.Good() {
+		s, err := segment.Of(item.Manifest)
+		if err != nil || s.System != a.system {
+			continue
+		}
+		have, found = have.Union(s.Before).Union(s.Transactions), true
+	}
+	if !found {
+		a.sayf("the archive of binary logs begins")
+		have = purged
+		switch m, has, err := a.newestCopy(ctx); {
+		case err != nil:
+			return err
+		case m != nil && !has.Contains(purged):
+			a.lose(purged.Minus(has))
+		}
+	}
+	a.have, a.known = have, true
+	return nil
+}
+
+// lose notes that transactions are in no binary log any more, and in no segment.
+func (a *archiver) lose(lost gtid.Set) {
+	if a.state.Missing.Contains(lost) {
+		return
+	}
+	a.sayf("%d transactions are in no binary log of the server, and were not archived: %s", lost.Len(), lost)
+	a.state.Missing, a.state.Before, a.state.Ended = a.state.Missing.Union(lost), a.state.Until, time.Time{}
+}
+
+// newestCopy returns the newest backup of the database with its transactions, or nil.
+func (a *archiver) newestCopy(ctx context.Context) (*backup.Manifest, gtid.Set, error) {
+	copies, err := a.storeOf(ctx, backupv1.Physical)
+	if err != nil {
+		return nil, gtid.Set{}, err
+	}
+	defer func() { _ = copies.Close() }()
+	l, err := copies.Newest(ctx, copiesFrom)
+	if err != nil {
+		return nil, gtid.Set{}, err
+	}
+	for _, item := range slices.Backward(l.Good()) {
+		if item.Manifest.System == a.system {
+			has, err := gtid.Parse(item.Manifest.Position)
+			return item.Manifest, has, err
+		}
+	}
+	return nil, gtid.Set{}, nil
+}
+
+// look looks for a newer backup: whether it has what is missing in the archive, and whether all that was written after
+// it is archived.
+func (a *archiver) look(ctx context.Context) error {
+	if time.Since(a.looked) < a.pace.Look {
+		return nil
+	}
+	m, has, err := a.newestCopy(ctx)
+	if err != nil || m == nil {
+		return err
+	}
+	if !a.state.Missing.IsEmpty() && a.state.Ended.IsZero() && has.Contains(a.state.Missing) {
+		a.state.Ended = m.Finished
+	}
+	if m.ID != a.newest {
+		all, _, err := a.segments(ctx, m)
+		if err != nil {
+			return err
+		}
+		if lost := all.Missing(has); !lost.IsEmpty() {
+			a.lose(lost)
+		}
+	}
+	a.looked, a.newest = time.Now(), m.ID
+	return nil
+}
+
+// compare compares what is archived with what the server had executed at a time before. If it is there, and the server
+// is still the primary, all is archived that was committed by then: a server that is written to all the time is always
+// ahead of its archive.
+func (a *archiver) compare(ctx context.Context) error {
+	if time.Since(a.compared) < a.pace.Compare {
+		return nil
+	}
+	a.compared = time.Now()
+	r, err := a.ask(ctx)
+	if err != nil {
+		return err
+	}
+	if a.sample == nil {
+		a.sample, a.sampled = r, time.Now()
+	}
+	switch r = a.sample; {
+	case !a.have.Contains(r.Executed) && time.Since(a.sampled) > a.pace.Stall && time.Since(a.received) > a.pace.Stall:
+		return backup.Errorf(backup.SourceUnreachable, "the server has executed more, and no binary logs were received of it for %s", a.pace.Stall)
+	case !a.have.Contains(r.Executed), time.Since(a.sampled) < a.pace.Hold:
+		return nil
+	}
+	a.sample = nil
+	if err := a.look(ctx); err != nil {
+		a.trouble(err)
+		return nil
+	}
+	if a.cuts || r.Time.Sub(a.recorded) >= recordEvery {
+		if err := a.record(ctx, *r); err != nil {
+			a.trouble(err)
+			return nil
+		}
+		a.cuts, a.recorded = false, r.Time
+	}
+	a.state.Until, a.state.Problem = r.Time, ""
+	a.say(a.state)
+	return nil
+}
+
+// ask asks the server what it has executed, and returns an error unless it is the primary after that.
+func (a *archiver) ask(ctx context.Context) (*segment.Reached, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	// The server says when it has committed a transaction, so its clock counts.
+	now, err := a.source.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	executed, err := a.source.Executed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &segment.Reached{System: a.system, Time: now, Executed: executed}, a.source.IsPrimary(ctx)
+}
+
+// reachedObject is the name of the newest record of what is archived.
+const reachedObject = "reached.json"
+
+// record has the store say how far the archive is.
+func (a *archiver) record(ctx context.Context, r segment.Reached) error {
+	var err error
+	if r.Seal, err = a.seal.Sign(r, reachedObject); err != nil {
+		return err
+	}
+	content, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("cannot encode how far the archive is: %w", err)
+	}
+	return a.store.Write(ctx, reachedObject, append(content, '\n'))
+}
