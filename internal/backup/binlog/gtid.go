@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/google/uuid"
 )
@@ -64,8 +65,8 @@ func packed(b []byte) (int64, bool) {
 // little reads up to 8 bytes, of which the first is the lowest.
 func little(b []byte) uint64 {
 	var n uint64
-	for i := len(b) - 1; i >= 0; i-- {
-		n = n<<8 | uint64(b[i])
+	for _, digit := range slices.Backward(b) {
+		n = n<<8 | uint64(digit)
 	}
 	return n
 }
@@ -161,9 +162,9 @@ func (v *varied) unsigned() uint64 {
 func (v *varied) signed() int64 {
 	n := v.unsigned()
 	if n&1 != 0 {
-		return -int64(n>>1) - 1 //nolint:gosec // 63 bits
+		return -int64(n>>1) - 1
 	}
-	return int64(n >> 1) //nolint:gosec // 63 bits
+	return int64(n >> 1)
 }
 
 // text reads a text that its length precedes.

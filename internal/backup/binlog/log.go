@@ -153,7 +153,7 @@ func (l *Log) transaction(e event, size int64) (Transaction, error) {
 	if l.summed {
 		content = content[:len(content)-checksumSize]
 	}
-	begin := beginning{}
+	var begin beginning
 	if e.kind == kindTaggedGTID {
 		begin, err = readTagged(content[headerSize:])
 	} else {

@@ -164,16 +164,16 @@ func (r *Relay) state(ctx context.Context) (applierState, error) {
 	if err != nil || !rows.Next() {
 		return applierState{}, errors.Join(err, rows.Err())
 	}
-	values := make([]any, len(names))
-	for i := range values {
-		values[i] = &sql.NullString{}
+	texts, values := make([]sql.NullString, len(names)), make([]any, len(names))
+	for i := range texts {
+		values[i] = &texts[i]
 	}
 	if err := rows.Scan(values...); err != nil {
 		return applierState{}, fmt.Errorf("cannot read how far the server is: %w", err)
 	}
 	out := applierState{}
 	for i, name := range names {
-		switch text := values[i].(*sql.NullString).String; name {
+		switch text := texts[i].String; name {
 		case "Replica_SQL_Running":
 			out.running = text == "Yes"
 		case "Replica_SQL_Running_State":

@@ -156,7 +156,7 @@ func (a *archiver) session(ctx context.Context) error {
 	over, err := a.follow(ctx, folder, ended)
 	stop(nil)
 	if !over {
-		<-ended
+		a.sayf("%v", <-ended)
 	}
 	if cause := context.Cause(receiving); errors.Is(cause, errHeld) {
 		return cause

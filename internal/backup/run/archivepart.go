@@ -94,7 +94,7 @@ func (a *archiver) readFile(ctx context.Context, name string, end bool) (bool, e
 	if err != nil {
 		return false, err
 	}
-	closed := false
+	var closed bool
 	for {
 		t, err := l.Next(size)
 		if closed = errors.Is(err, io.EOF); closed || errors.Is(err, binlog.ErrIncomplete) {

@@ -30,6 +30,7 @@ func newFolders(folder string, m backupv1.Method) folders {
 		return folders{current: backup.Physical(folder), whole: folder}
 	case backup.BinaryLog:
 		return folders{current: backup.BinaryLogs(folder), whole: folder}
+	case backupv1.Logical:
 	}
 	return folders{current: backup.Logical(folder), old: folder, whole: folder, inOld: map[string]bool{}}
 }

@@ -55,7 +55,7 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 	}
 	if want.ID != "" && want.Time == nil {
 		// The backup is restored as it was made.
-		return nil, nil
+		return func(context.Context, *sql.DB) error { return nil }, nil
 	}
 	return func(ctx context.Context, db *sql.DB) error {
 		progress("Applying the binary logs since backup " + m.ID)

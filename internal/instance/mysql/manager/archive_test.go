@@ -12,21 +12,20 @@ import (
 
 func TestArchiveOf(t *testing.T) {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	after := func(d time.Duration) time.Time { return began.Add(d) }
-	at := after(time.Minute)
+	at := began.Add(time.Minute)
 	cases := map[string]struct {
 		reason string
 		report string
 		now    time.Time
 		want   *instance.Archive
 	}{
-		"New":      {reason: "The pod may still have to start.", now: after(time.Minute)},
-		"Never":    {reason: "It does not start.", now: after(12 * time.Minute), want: &instance.Archive{Failing: silent}},
-		"Reported": {reason: "It has reported.", report: `{"recoverable": "2026-01-01T00:01:00Z"}`, now: after(6 * time.Minute), want: &instance.Archive{Recoverable: &at}},
-		"Silent":   {reason: "It was evicted.", report: `{"recoverable": "2026-01-01T00:01:00Z"}`, now: after(13 * time.Minute), want: &instance.Archive{Recoverable: &at, Failing: silent, Since: &at}},
-		"Before":   {reason: "A new primary has not waited for it yet.", report: `{"recoverable": "2025-12-31T00:01:00Z"}`, now: after(time.Minute), want: &instance.Archive{Recoverable: new(time.Date(2025, 12, 31, 0, 1, 0, 0, time.UTC))}},
-		"Failing":  {reason: "It has said why itself.", report: `{"recoverable": "2026-01-01T00:01:00Z", "failing": "the store is away"}`, now: after(time.Hour), want: &instance.Archive{Recoverable: &at, Failing: "the store is away"}},
-		"Broken":   {reason: "What cannot be read is no report.", report: `{`, now: after(time.Minute)},
+		"New":      {reason: "The pod may still have to start.", now: began.Add(time.Minute)},
+		"Never":    {reason: "It does not start.", now: began.Add(12 * time.Minute), want: &instance.Archive{Failing: silent}},
+		"Reported": {reason: "It has reported.", report: `{"recoverable": "2026-01-01T00:01:00Z"}`, now: began.Add(6 * time.Minute), want: &instance.Archive{Recoverable: &at}},
+		"Silent":   {reason: "It was evicted.", report: `{"recoverable": "2026-01-01T00:01:00Z"}`, now: began.Add(13 * time.Minute), want: &instance.Archive{Recoverable: &at, Failing: silent, Since: &at}},
+		"Before":   {reason: "A new primary has not waited for it yet.", report: `{"recoverable": "2025-12-31T00:01:00Z"}`, now: began.Add(time.Minute), want: &instance.Archive{Recoverable: new(time.Date(2025, 12, 31, 0, 1, 0, 0, time.UTC))}},
+		"Failing":  {reason: "It has said why itself.", report: `{"recoverable": "2026-01-01T00:01:00Z", "failing": "the store is away"}`, now: began.Add(time.Hour), want: &instance.Archive{Recoverable: &at, Failing: "the store is away"}},
+		"Broken":   {reason: "What cannot be read is no report.", report: `{`, now: began.Add(time.Minute)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +35,7 @@ func TestArchiveOf(t *testing.T) {
 			}
 		})
 	}
-	if got := archiveOf(nil, began, after(time.Minute)); got != nil {
+	if got := archiveOf(nil, began, began.Add(time.Minute)); got != nil {
 		t.Errorf("without a ConfigMap: want nothing, got %+v", got)
 	}
 }

@@ -87,7 +87,7 @@ type Config struct {
 
 	// Fetch fills a folder, which does not exist, with the data of the backup that the claim names, and
 	// passes on what it does. The folder exists afterwards only if it is complete. It returns what was
-	// written after the backup, or nil.
+	// written after the backup.
 	Fetch func(ctx context.Context, folder string, progress func(message string)) (mysqld.Replay, error)
 }
 
