@@ -77,6 +77,7 @@ func (m *Manager) runPrimary(ctx context.Context) error {
 	go p.pods.Run(ctx)
 	go p.set.Run(ctx)
 	pace.Loop(ctx, m.wakePrimary, p.pass)
+	m.metrics.Archive(nil, 0)
 	m.metrics.Cluster(nil, true)
 	return nil
 }
@@ -130,6 +131,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	step := roll.Next(view.cluster)
 	next := p.report(view, step, before)
 	next.Archive = p.archived(desired, time.Now())
+	p.metrics.Archive(next.Archive, 0)
 	p.metrics.Cluster(&next, next.Applied == instance.Digest(raw))
 	p.Publish(ctx, instance.ClusterKey, next, p.Obsolete(view.cluster.Servers)...)
 	p.createEvents(ctx, before, next)
