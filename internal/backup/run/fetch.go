@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
@@ -53,6 +54,9 @@ func (j *job) fetch(ctx context.Context, folder string) (*backup.Manifest, error
 	item, err := j.choose(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if at := j.task.Time; at != nil && timeOf(item).Truncate(time.Second).After(*at) {
+		return nil, backup.Errorf(backup.InvalidTask, "backup %s was complete at %s, which is after the time to restore to: choose an older one, or leave the id out", item.ID, timeOf(item).UTC().Format("2006-01-02 15:04:05 MST"))
 	}
 	if j.Accept != nil {
 		if err := j.Accept(item.Manifest); err != nil {

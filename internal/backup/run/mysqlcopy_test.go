@@ -164,6 +164,7 @@ func TestMySQLPhysicalChoice(t *testing.T) {
 	f.t = t
 	f.unfetched(backup.BackupMissing, func(t *backup.Task) { t.System = "three" })
 	f.unfetched(backup.BackupMissing, func(t *backup.Task) { t.System, t.ID = "two", one })
+	f.unfetched(backup.InvalidTask, func(t *backup.Task) { t.ID, t.Time = one, new(time.Now().Add(-time.Hour)) })
 
 	// Where a Backup's method was changed, each has a folder of its own.
 	must(t, os.MkdirAll(filepath.Join(f.Volume, backup.Logical(f.folder())), 0o700))
