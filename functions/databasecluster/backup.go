@@ -146,6 +146,9 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 			return err
 		}
 		b.physical = spec.Method == string(backupv1.Physical)
+		if err := d.checkSwitched(b); err != nil {
+			return err
+		}
 	}
 	if err := checkMethod(spec.Method, d.server, d.traits.Archives, from != nil && from.Type == string(backupv1.Volume)); err != nil {
 		return err

@@ -67,7 +67,7 @@ func (d *cluster) archiving() verdict {
 	case !d.backup.enabled:
 		return notBackedUp()
 	case !d.traits.Archives && !d.archivesLogs():
-		return verdict{True: true, reason: appsv1.ReasonDisabled, message: "Dumps can be restored, and no time between them: set backup.method to physical to archive the binary logs"}
+		return verdict{True: true, reason: appsv1.ReasonDisabled, message: "Dumps can be restored, and no time between them, for which backup.method would have to be physical"}
 	case d.problem(instance.SubjectBackup) != "":
 		return verdict{reason: appsv1.ReasonRepositoryNotReady, message: clip(d.problem(instance.SubjectBackup))}
 	case a == nil:

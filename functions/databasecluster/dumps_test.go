@@ -82,7 +82,7 @@ func TestDumps(t *testing.T) {
 	if got := c.ConditionLine("BackupHealthy"); got != "True Healthy" {
 		t.Errorf("with a backup: BackupHealthy is %s", got)
 	}
-	if got := c.ConditionLine("ArchivingHealthy"); got != "True Disabled Dumps can be restored, and no time between them: set backup.method to physical to archive the binary logs" {
+	if got := c.ConditionLine("ArchivingHealthy"); got != "True Disabled Dumps can be restored, and no time between them, for which backup.method would have to be physical" {
 		t.Errorf("ArchivingHealthy is %s", got)
 	}
 	runs("after the first backup", map[string]string{})

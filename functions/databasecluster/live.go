@@ -81,6 +81,11 @@ type statefulSet struct {
 type backupStatus struct {
 	exists bool
 
+	Spec struct {
+		ForProvider struct {
+			Method string `json:"method"`
+		} `json:"forProvider"`
+	} `json:"spec"`
 	Status struct {
 		Conditions []struct {
 			Type    string `json:"type"`

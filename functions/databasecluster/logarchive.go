@@ -178,3 +178,15 @@ func checkMethod(method string, server string, archives, isVolume bool) error {
 	}
 	return nil
 }
+
+// checkSwitched refuses another method than that of the Backup that exists, which cannot change.
+func (d *inputs) checkSwitched(b *backing) error {
+	has, want := d.live.watcher.Spec.ForProvider.Method, string(backupv1.Logical)
+	if b.physical {
+		want = string(backupv1.Physical)
+	}
+	if !d.live.watcher.exists || has == "" || has == want {
+		return nil
+	}
+	return compose.Invalidf("backup.method: Backup %s has method %s, which cannot change: delete it, and it is created again with method %s. The backups that it has made stay in the store, and do not expire", d.backupName(), has, want)
+}

@@ -81,6 +81,11 @@ func TestLogArchive(t *testing.T) {
 	}
 	c.Edit(false, "hibernated")
 	c.Edit("logical", "backup", "method")
+	c.Reconcile()
+	if want := "backup.method: Backup orders-backup has method physical, which cannot change: delete it, and it is created again with method logical"; !strings.Contains(c.Message(), want) {
+		t.Errorf("another method: want %q, got %q", want, c.Message())
+	}
+	delete(c.Observed, "backup")
 	c.Settle()
 	for _, name := range []string{"archive", "archive-account", "archive-role", "archive-rolebinding", "archive-networkpolicy", "archive-reports"} {
 		if c.Observed[name] != nil {

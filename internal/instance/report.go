@@ -156,6 +156,10 @@ type Archive struct {
 	// before them. If one is open, Recoverable is from before it.
 	Gaps []Gap `json:"gaps,omitempty"`
 
+	// Reported is when the pod that archives the log said that it does, in steps of ArchiveStep. It is nil
+	// where the servers archive their log themselves.
+	Reported *time.Time `json:"reported,omitempty"`
+
 	// BackedUp is true if the repository contained a backup when it was last read. If it
 	// contains none after that, it has lost them.
 	BackedUp bool `json:"backedUp,omitempty"`

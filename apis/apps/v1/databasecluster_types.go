@@ -239,8 +239,8 @@ type DatabaseBackup struct {
 	// Method of the backups of engine mysql. With logical each database is dumped.
 	// With physical the files of a server are copied, and all that is written after
 	// is archived within a minute, so that any time can be restored to: it needs an
-	// object store. Defaults to logical. Backups of engine postgresql are always
-	// physical.
+	// object store. Defaults to logical. It can be changed only once the claim's
+	// Backup is deleted. Backups of engine postgresql are always physical.
 	// +optional
 	// +kubebuilder:validation:Enum=logical;physical
 	Method string `json:"method,omitempty"`
@@ -412,7 +412,7 @@ type RestoreFrom struct {
 
 	// ID of the backup to restore, as the status of its Backup lists it, for engine
 	// mysql. Without a time it is restored as it was made. Defaults to the newest, or
-	// the newest one before the time. It can be added later, and then cannot be changed.
+	// the newest that was complete by the time. It can be added later, and then cannot be changed.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom.id is immutable once it is set"
 	// +kubebuilder:validation:MaxLength=64

@@ -20,10 +20,11 @@ const (
 	archivePoll = time.Second
 	heldPoll    = 200 * time.Millisecond
 
-	// connectAgain is the pause before the next connection after one was lost, and storeAgain that before the store
-	// is tried again.
+	// connectAgain is the pause before the next connection after one was lost, storeAgain that before the store is
+	// tried again, and storeLater that before it is if nothing more can be held.
 	connectAgain = 2 * time.Second
 	storeAgain   = 5 * time.Second
+	storeLater   = 30 * time.Second
 
 	// heldMost is how much may be received that is not in the store yet. More waits on the server.
 	heldMost = 512 << 20
@@ -87,7 +88,12 @@ func (p *Program) ArchiveLogs(ctx context.Context, t backup.Task, say func(Archi
 			continue
 		}
 		a.trouble(err)
-		_ = wait(ctx, connectAgain)
+		pause := connectAgain
+		if storeTrouble(err) {
+			// The server would send the same again.
+			pause = storeLater
+		}
+		_ = wait(ctx, pause)
 	}
 	return nil
 }
@@ -119,9 +125,11 @@ type archiver struct {
 	stored   atomic.Int64
 
 	// sample is what the server had executed at a time, until all of that is archived, and sampled is when it was
-	// taken. compared is when the server was asked last.
+	// taken. It is vouched for if the server was still the primary a while later. compared is when the server was
+	// asked last.
 	sample            *segment.Reached
 	sampled, compared time.Time
+	vouched           bool
 
 	// looked is when the newest backup was looked for, and newest is its id.
 	looked time.Time
@@ -154,11 +162,13 @@ func (a *archiver) session(ctx context.Context) error {
 	go func() { ended <- a.source.Stream(receiving, folder, a.have) }()
 	go a.guard(receiving, folder, stop)
 	over, err := a.follow(ctx, folder, ended)
+	cause := context.Cause(receiving)
 	stop(nil)
 	if !over {
 		a.sayf("%v", <-ended)
 	}
-	if cause := context.Cause(receiving); errors.Is(cause, errHeld) {
+	if errors.Is(cause, errHeld) && backup.ReasonOf(err) == backup.Interrupted {
+		// All that was received is in the store.
 		return cause
 	}
 	return err
@@ -249,7 +259,11 @@ func (a *archiver) begin(ctx context.Context) error {
 
 // follow makes segments of the files in a folder until receiving them has ended. It reports whether it has.
 func (a *archiver) follow(ctx context.Context, folder string, ended <-chan error) (over bool, err error) {
-	a.part, a.sample, a.received = part{}, nil, time.Now()
+	a.part, a.received = part{}, time.Now()
+	if !a.vouched {
+		// It may be of a server that had lost its majority.
+		a.sample = nil
+	}
 	a.stored.Store(0)
 	for {
 		select {
@@ -260,10 +274,13 @@ func (a *archiver) follow(ctx context.Context, folder string, ended <-chan error
 				reading, done = context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
 			}
 			defer done()
-			if err := errors.Join(err, a.read(reading, folder, true)); err != nil {
-				return true, err
+			if unread := a.read(reading, folder, true); unread != nil {
+				return true, unread
 			}
-			return true, errEnded
+			if err == nil {
+				err = errEnded
+			}
+			return true, err
 		case <-time.After(archivePoll):
 		}
 		switch err := a.read(ctx, folder, false); {
@@ -271,6 +288,7 @@ func (a *archiver) follow(ctx context.Context, folder string, ended <-chan error
 			// What is received meanwhile is kept.
 			a.trouble(err)
 			_ = wait(ctx, storeAgain)
+			a.received = time.Now()
 		case err != nil:
 			return false, err
 		}

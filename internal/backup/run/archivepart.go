@@ -159,6 +159,7 @@ func (a *archiver) cut(ctx context.Context, f *os.File) error {
 	a.part = part{file: a.part.file, start: a.part.end, end: a.part.end}
 	a.stored.Store(a.part.end)
 	a.state.Problem = ""
+	a.say(a.state)
 	return nil
 }
 

@@ -122,12 +122,14 @@ func (a *archiver) compare(ctx context.Context) error {
 		return err
 	}
 	if a.sample == nil {
-		a.sample, a.sampled = r, time.Now()
+		a.sample, a.sampled, a.vouched = r, time.Now(), false
 	}
+	a.vouched = a.vouched || time.Since(a.sampled) >= a.pace.Hold
 	switch r = a.sample; {
 	case !a.have.Contains(r.Executed) && time.Since(a.sampled) > a.pace.Stall && time.Since(a.received) > a.pace.Stall:
 		return backup.Errorf(backup.SourceUnreachable, "the server has executed more, and no binary logs were received of it for %s", a.pace.Stall)
-	case !a.have.Contains(r.Executed), time.Since(a.sampled) < a.pace.Hold:
+	case !a.have.Contains(r.Executed), !a.vouched:
+		a.say(a.state)
 		return nil
 	}
 	a.sample = nil

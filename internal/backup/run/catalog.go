@@ -122,6 +122,8 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 		return store.Item{}, skipped
 	case t.ID != "":
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup %s", t.ID)
+	case t.Time != nil && len(items) > 0 && t.Method == backupv1.Physical:
+		return store.Item{}, backup.Errorf(backup.BackupMissing, "no backup was complete at %s: the oldest was at %s", t.Time.UTC().Format("2006-01-02 15:04:05 MST"), timeOf(items[len(items)-1]).UTC().Format("2006-01-02 15:04:05 MST"))
 	case t.Time != nil && len(items) > 0:
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of %s or before", t.Time.UTC().Format("2006-01-02 15:04:05 MST"))
 	case t.System != "":

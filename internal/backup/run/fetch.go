@@ -56,7 +56,7 @@ func (j *job) fetch(ctx context.Context, folder string) (*backup.Manifest, error
 		return nil, err
 	}
 	if at := j.task.Time; at != nil && timeOf(item).Truncate(time.Second).After(*at) {
-		return nil, backup.Errorf(backup.InvalidTask, "backup %s was complete at %s, which is after the time to restore to: choose an older one, or leave the id out", item.ID, timeOf(item).UTC().Format("2006-01-02 15:04:05 MST"))
+		return nil, backup.Errorf(backup.InvalidTask, "backup %s was complete at %s, which is after the time to restore to: create the claim again with the id of an older one, or without an id", item.ID, timeOf(item).UTC().Format("2006-01-02 15:04:05 MST"))
 	}
 	if j.Accept != nil {
 		if err := j.Accept(item.Manifest); err != nil {

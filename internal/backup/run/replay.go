@@ -49,6 +49,19 @@ func (p *Program) ReplayLogs(ctx context.Context, t backup.Task, m *backup.Manif
 	return backup.Errorf(reason, "%s", hide.in(oneLine(err.Error())))
 }
 
+// CanReplay returns an error unless ReplayLogs has all that it needs for a backup: it is known before the backup is
+// unpacked.
+func (p *Program) CanReplay(ctx context.Context, t backup.Task, m *backup.Manifest) error {
+	t.Method = backup.BinaryLog
+	j := &job{Program: p, task: t, hide: &secrets{}, log: p.Log}
+	defer j.close()
+	if err := j.open(ctx); err != nil {
+		return err
+	}
+	_, _, _, err := j.chain(ctx, m)
+	return err
+}
+
 func (j *job) replay(ctx context.Context, m *backup.Manifest, to Replayer) error {
 	if err := j.open(ctx); err != nil {
 		return err
@@ -125,12 +138,25 @@ const segmentMargin = 24 * time.Hour
 
 // segments returns what is archived for a backup, with the manifests by id.
 func (j *job) segments(ctx context.Context, m *backup.Manifest) (segment.Archive, map[string]*backup.Manifest, error) {
-	l, err := j.store.Since(ctx, m.Started.Add(-segmentMargin))
-	if err != nil {
-		return segment.Archive{}, nil, err
-	}
 	a := segment.Archive{}
 	manifests := map[string]*backup.Manifest{}
+	// The record is read before the segments are listed, so that it names none that is not.
+	r := segment.Reached{}
+	switch ok, err := j.store.ReadJSON(ctx, reachedObject, &r); {
+	case backup.ReasonOf(err) == backup.BackupMissing:
+	case err != nil:
+		return a, nil, err
+	case ok:
+		seal := r.Seal
+		r.Seal = ""
+		if j.seal.Check(r, reachedObject, seal) {
+			a.Reached = &r
+		}
+	}
+	l, err := j.store.Since(ctx, m.Started.Add(-segmentMargin))
+	if err != nil {
+		return a, nil, err
+	}
 	for _, item := range l.Items {
 		if item.Err != nil {
 			j.sayf("segment %s is skipped: %v", item.ID, item.Err)
@@ -148,18 +174,6 @@ func (j *job) segments(ctx context.Context, m *backup.Manifest) (segment.Archive
 			continue
 		}
 		a.Segments, manifests[s.ID] = append(a.Segments, s), item.Manifest
-	}
-	r := segment.Reached{}
-	switch ok, err := j.store.ReadJSON(ctx, reachedObject, &r); {
-	case backup.ReasonOf(err) == backup.BackupMissing:
-	case err != nil:
-		return a, nil, err
-	case ok:
-		seal := r.Seal
-		r.Seal = ""
-		if j.seal.Check(r, reachedObject, seal) {
-			a.Reached = &r
-		}
 	}
 	return a.Of(m.System), manifests, nil
 }

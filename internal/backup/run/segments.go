@@ -48,6 +48,12 @@ func (copies) expire(ctx context.Context, j *job, left *store.Listing) error {
 		}
 		a.Segments = append(a.Segments, s)
 	}
+	for _, id := range l.Unfinished {
+		// Its removal was interrupted.
+		if at, err := backup.ParseID(id); err == nil && at.Before(oldest.Started.Add(-segmentMargin)) {
+			errs = append(errs, logs.Remove(ctx, id))
+		}
+	}
 	for _, s := range a.Of(system).Expired(has) {
 		errs = append(errs, logs.Remove(ctx, s.ID))
 	}

@@ -2,7 +2,6 @@ package segment
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -159,20 +158,24 @@ func (a Archive) complete(c Chain, left []Segment) error {
 	case r != nil && !c.Until.IsZero() && !r.Time.Before(c.Until) && c.Reaches.Contains(r.Executed):
 		return nil
 	case len(left) > 0:
-		return c.gap(left)
+		return a.gap(c, left)
 	case r != nil && !c.Reaches.Contains(r.Executed):
 		lost := r.Executed.Minus(c.Reaches)
-		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has lost its end: %d transactions were in it at %s, and are in no segment: %s. Restore to %s at the latest", lost.Len(), stamp(r.Time), lost, stamp(a.end(c)))
+		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has lost its end: %d transactions were in it at %s, and are in no segment: %s. %s", lost.Len(), stamp(r.Time), lost, a.newest(c))
 	}
 	for _, s := range a.Damaged {
 		if !c.Reaches.Contains(s.Transactions) {
-			return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: segment %s with %d transactions from %s on is damaged: %s. Restore to %s at the latest", s.ID, s.Transactions.Len(), stamp(s.First), s.Transactions, stamp(a.end(c)))
+			return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: segment %s with %d transactions from %s on is damaged: %s. %s", s.ID, s.Transactions.Len(), stamp(s.First), s.Transactions, a.newest(c))
 		}
 	}
 	if c.Until.IsZero() {
 		return nil
 	}
-	return backup.Errorf(backup.BackupMissing, "the archive of binary logs ends at %s, before %s: restore to that time, or leave the time out", stamp(a.end(c)), stamp(c.Until))
+	end := a.end(c)
+	if end.IsZero() {
+		return backup.Errorf(backup.BackupMissing, "no binary logs are archived after the backup, so that it alone can be restored, by its id, and not %s", stamp(c.Until))
+	}
+	return backup.Errorf(backup.BackupMissing, "the archive of binary logs ends at %s, before %s: that is the newest time that can be restored to", stamp(end), stamp(c.Until))
 }
 
 // Missing returns the transactions that are in no segment, and without which not all segments can be applied to a backup
@@ -186,20 +189,26 @@ func (a Archive) Missing(has gtid.Set) gtid.Set {
 }
 
 // gap returns the error of a chain that leaves segments over, of which the first is the next one.
-func (c Chain) gap(left []Segment) error {
+func (a Archive) gap(c Chain, left []Segment) error {
 	missing := Archive{Segments: left}.Missing(c.Reaches)
-	what := fmt.Sprintf("%d transactions before %s are in no segment: %s", missing.Len(), stamp(left[0].First), missing)
-	if n := len(c.Segments); n > 0 {
-		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: %s. Restore to %s at the latest, or to a time after the next backup", what, stamp(c.Segments[n-1].Last))
-	}
-	return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap after the backup: %s. Restore the backup alone by its id, or to a time after the next backup", what)
+	return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: %d transactions before %s are in no segment: %s. %s", missing.Len(), stamp(left[0].First), missing, a.newest(c))
 }
 
-// end returns until when the archive has all transactions, given all segments that could be applied.
+// newest describes the newest time before a gap, or the end of the archive, that can be restored to.
+func (a Archive) newest(c Chain) string {
+	end := a.end(c)
+	if end.IsZero() {
+		return "The backup alone can be restored, by its id"
+	}
+	return "The newest time before that can be restored to is " + stamp(end)
+}
+
+// end returns until when the archive has all transactions, given all segments that could be applied, or zero if it has
+// none after the backup.
 func (a Archive) end(c Chain) time.Time {
 	var out time.Time
-	for _, s := range a.Segments {
-		if c.Reaches.Contains(s.Transactions) && s.Last.After(out) {
+	for _, s := range c.Segments {
+		if s.Last.After(out) {
 			out = s.Last
 		}
 	}

@@ -71,6 +71,11 @@ func TestChain(t *testing.T) {
 			archive: Archive{Segments: segments}, has: "1-3", until: at(6).Add(time.Second),
 			want: want{IDs: []string{"04-06"}},
 		},
+		"NoArchive": {
+			reason:  "There is no archive.",
+			archive: Archive{}, has: "1-3", until: at(5),
+			want: want{Reason: backup.BackupMissing, Says: "no binary logs are archived after the backup, so that it alone can be restored, by its id, and not 2026-11-28 00:05:00 UTC"},
+		},
 		"Nothing": {
 			reason:  "The backup has all, and there is no archive.",
 			archive: Archive{}, has: "1-3",
@@ -84,7 +89,7 @@ func TestChain(t *testing.T) {
 		"Later": {
 			reason:  "The archive says nothing about that time.",
 			archive: Archive{Segments: segments, Reached: reached}, has: "1-3", until: at(21),
-			want: want{IDs: []string{"04-06", "07-09"}, Reason: backup.BackupMissing, Says: "the archive of binary logs ends at 2026-11-28 00:20:00 UTC, before 2026-11-28 00:21:00 UTC: restore to that time, or leave the time out"},
+			want: want{IDs: []string{"04-06", "07-09"}, Reason: backup.BackupMissing, Says: "the archive of binary logs ends at 2026-11-28 00:20:00 UTC, before 2026-11-28 00:21:00 UTC: that is the newest time that can be restored to"},
 		},
 		"AfterTheLast": {
 			reason:  "There may have been transactions which are not archived yet.",
@@ -99,7 +104,7 @@ func TestChain(t *testing.T) {
 		"Gap": {
 			reason:  "A segment is missing.",
 			archive: Archive{Segments: gap}, has: "1-2",
-			want: want{IDs: []string{"01-03"}, Reason: backup.ArchiveGap, Says: "3 transactions before 2026-11-28 00:07:00 UTC are in no segment: " + uuid + ":4-6. Restore to 2026-11-28 00:03:00 UTC at the latest, or to a time after the next backup"},
+			want: want{IDs: []string{"01-03"}, Reason: backup.ArchiveGap, Says: "3 transactions before 2026-11-28 00:07:00 UTC are in no segment: " + uuid + ":4-6. The newest time before that can be restored to is 2026-11-28 00:03:00 UTC"},
 		},
 		"GapBefore": {
 			reason:  "What is missing comes later than what is wanted.",
@@ -114,17 +119,17 @@ func TestChain(t *testing.T) {
 		"GapAtOnce": {
 			reason:  "What is missing comes right after the backup.",
 			archive: Archive{Segments: gap}, has: "1-4",
-			want: want{Reason: backup.ArchiveGap, Says: "has a gap after the backup: 2 transactions before 2026-11-28 00:07:00 UTC are in no segment: " + uuid + ":5-6. Restore the backup alone by its id, or to a time after the next backup"},
+			want: want{Reason: backup.ArchiveGap, Says: "has a gap: 2 transactions before 2026-11-28 00:07:00 UTC are in no segment: " + uuid + ":5-6. The backup alone can be restored, by its id"},
 		},
 		"InTheGap": {
 			reason:  "What was committed until that time is not known.",
 			archive: Archive{Segments: gap}, has: "1-3", until: at(5),
-			want: want{Reason: backup.ArchiveGap, Says: "has a gap after the backup"},
+			want: want{Reason: backup.ArchiveGap, Says: "The backup alone can be restored, by its id"},
 		},
 		"EndLost": {
 			reason:  "The record is of transactions that were archived, and are not there any more.",
 			archive: Archive{Segments: segments[1:], Reached: reached}, has: "1-2",
-			want: want{IDs: []string{"01-03", "04-06"}, Reason: backup.ArchiveGap, Says: "the archive of binary logs has lost its end: 3 transactions were in it at 2026-11-28 00:20:00 UTC, and are in no segment: " + uuid + ":7-9. Restore to 2026-11-28 00:06:00 UTC at the latest"},
+			want: want{IDs: []string{"01-03", "04-06"}, Reason: backup.ArchiveGap, Says: "the archive of binary logs has lost its end: 3 transactions were in it at 2026-11-28 00:20:00 UTC, and are in no segment: " + uuid + ":7-9. The newest time before that can be restored to is 2026-11-28 00:06:00 UTC"},
 		},
 		"EndDamaged": {
 			reason:  "The last segment is not what was written.",

@@ -74,9 +74,14 @@ func (r *archiveReport) say(now run.Archived, at time.Time) {
 
 // next returns the next report.
 func (r *archiveReport) next(now run.Archived, at time.Time) instance.Archive {
-	next := instance.Archive{BackedUp: true}
-	if !now.Until.IsZero() {
-		next.Recoverable = new(now.Until.UTC().Truncate(time.Second))
+	next := instance.Archive{BackedUp: true, Reported: new(at.UTC().Truncate(time.Second))}
+	until := now.Until
+	if !now.Missing.IsEmpty() && now.Ended.IsZero() {
+		// What was written after the gap cannot be restored yet.
+		until = now.Before
+	}
+	if !until.IsZero() {
+		next.Recoverable = new(until.UTC().Truncate(time.Second))
 	}
 	if !now.Missing.IsEmpty() {
 		name := now.Missing.String()
@@ -111,5 +116,5 @@ func differs(before, next *instance.Archive) bool {
 			return true
 		}
 	}
-	return next.Recoverable != nil && next.Recoverable.Sub(*before.Recoverable) >= instance.ArchiveStep
+	return next.Reported.Sub(*before.Reported) >= instance.ArchiveStep || next.Recoverable != nil && next.Recoverable.Sub(*before.Recoverable) >= instance.ArchiveStep
 }

@@ -33,6 +33,10 @@ func TestArchiveReport(t *testing.T) {
 		}
 		var a instance.Archive
 		err := json.Unmarshal([]byte(content), &a)
+		if a.Reported == nil {
+			t.Errorf("a report has no time: %s", content)
+		}
+		a.Reported = nil
 		written = append(written, a)
 		return err
 	}}
@@ -55,10 +59,14 @@ func TestArchiveReport(t *testing.T) {
 		},
 		{
 			reason: "Something is lost.", at: 8 * time.Minute, now: run.Archived{Until: *after(8 * time.Minute), Missing: lost, Before: *after(time.Minute)},
-			want: &instance.Archive{BackedUp: true, Recoverable: after(8 * time.Minute), Gaps: gap(nil)},
+			want: &instance.Archive{BackedUp: true, Recoverable: after(time.Minute), Gaps: gap(nil)},
 		},
 		{
 			reason: "A backup has it.", at: 9 * time.Minute, now: run.Archived{Until: *after(9 * time.Minute), Missing: lost, Before: *after(time.Minute), Ended: *after(8 * time.Minute)},
+			want: &instance.Archive{BackedUp: true, Recoverable: after(9 * time.Minute), Gaps: gap(after(8 * time.Minute))},
+		},
+		{
+			reason: "It is far behind, and lives.", at: 14 * time.Minute, now: run.Archived{Until: *after(9 * time.Minute), Missing: lost, Before: *after(time.Minute), Ended: *after(8 * time.Minute)},
 			want: &instance.Archive{BackedUp: true, Recoverable: after(9 * time.Minute), Gaps: gap(after(8 * time.Minute))},
 		},
 	} {

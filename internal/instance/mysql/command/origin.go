@@ -37,24 +37,35 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 	if err := json.Unmarshal(content, &want); err != nil {
 		return nil, fmt.Errorf("cannot read what to restore: %w", err)
 	}
-	accept := func(m *backup.Manifest) error {
-		if err := o.check(ctx, m); err != nil {
-			return err
-		}
-		progress("Restoring backup " + m.ID)
-		return nil
-	}
-	p := run.Program{Store: o.folder, Key: filepath.Join(o.folder, instance.RestoreKey), Log: o.log, Now: time.Now, Accept: accept}
 	task := backup.Task{
 		Action: backup.Restore, Method: backupv1.Physical, Namespace: want.Namespace, Name: want.Name,
 		Database: backup.Database{Engine: backupv1.MySQL}, Destination: want.Destination, Encrypted: want.Encrypted, System: want.System, ID: want.ID, Time: want.Time,
 	}
+	// A backup that is named without a time is restored as it was made.
+	replays := want.ID == "" || want.Time != nil
+	p := run.Program{Store: o.folder, Key: filepath.Join(o.folder, instance.RestoreKey), Log: o.log, Now: time.Now}
+	p.Accept = func(m *backup.Manifest) error {
+		if err := o.check(ctx, m); err != nil {
+			return err
+		}
+		progress("Restoring backup " + m.ID)
+		if !replays {
+			return nil
+		}
+		return p.CanReplay(ctx, task, m)
+	}
+	cannot := func(err error) error {
+		err = fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+		if r := backup.ReasonOf(err); replays && (r == backup.ArchiveGap || r == backup.BackupMissing) {
+			err = fmt.Errorf("%w. To restore something else create the claim again, with another restoreFrom.time, or with restoreFrom.id and no time", err)
+		}
+		return err
+	}
 	m, err := p.Fetch(ctx, task, folder)
 	if err != nil {
-		return nil, fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+		return nil, cannot(err)
 	}
-	if want.ID != "" && want.Time == nil {
-		// The backup is restored as it was made.
+	if !replays {
 		return func(context.Context, *sql.DB) error { return nil }, nil
 	}
 	return func(ctx context.Context, db *sql.DB) error {
@@ -64,7 +75,7 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 			err = p.ReplayLogs(ctx, task, m, relay)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
+			return cannot(err)
 		}
 		return nil
 	}, nil

@@ -22,12 +22,6 @@ type Record struct {
 	Founder   string `json:"founder,omitempty"`
 	Confirmed bool   `json:"confirmed,omitempty"`
 
-	// SingleLeader is true if in the consensus of the group its primary alone proposes
-	// (https://dev.mysql.com/doc/refman/9.7/en/group-replication-single-consensus-leader.html): where all
-	// do, writes wait for a server that has just joined and is not ready to. A group keeps what it was
-	// founded with, and refuses a server that is set otherwise.
-	SingleLeader bool `json:"singleLeader,omitempty"`
-
 	// Members are the servers that may have acknowledged what no other has: pods, with the UIDs of
 	// their volume claims. Each server records itself before it joins, and the primary removes
 	// those that have left. A group that took writes has some.

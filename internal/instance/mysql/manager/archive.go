@@ -16,37 +16,35 @@ const silentAfter = 2*instance.ArchiveStep + time.Minute
 const silent = "the pod that archives binary logs has reported nothing for 11 minutes: see the pods with label app.kubernetes.io/component=archive"
 
 // archived returns the state of the archive of binary logs, or nil without one.
-func (p *primary) archived(desired *instance.Desired, now time.Time) *instance.Archive {
-	switch {
-	case desired.Backup == nil:
-		p.archiving = time.Time{}
-	case p.archiving.IsZero():
-		p.archiving = now
-	}
-	if p.archiving.IsZero() {
+func (p *primary) archived(desired *instance.Desired, before *instance.Archive, now time.Time) *instance.Archive {
+	if desired.Backup == nil {
 		return nil
 	}
-	return archiveOf(p.archive.One(), p.archiving, now)
+	return archiveOf(p.archive.One(), before, p.began, now)
 }
 
+// grace is for how long a new primary's manager goes on with the last report: after a hibernation the pod has just started.
+const grace = time.Minute
+
 // archiveOf returns what the pod that archives binary logs has reported in a ConfigMap, and that it fails if it has
-// reported nothing for long, given since when it is to.
-func archiveOf(reports *corev1.ConfigMap, since, now time.Time) *instance.Archive {
+// reported nothing for long, given the last report of a primary and since when there is this one.
+func archiveOf(reports *corev1.ConfigMap, before *instance.Archive, began, now time.Time) *instance.Archive {
 	a := &instance.Archive{}
 	if reports != nil {
 		// A report that cannot be parsed is written again.
 		_ = json.Unmarshal([]byte(reports.Data[instance.ArchiveKey]), a)
 	}
-	last := since
-	if a.Recoverable != nil && a.Recoverable.After(since) {
-		last = *a.Recoverable
+	last := began
+	if a.Reported != nil {
+		last = *a.Reported
 	}
 	switch {
-	case a.Failing != "":
+	case now.Sub(last) > silentAfter && now.Sub(began) < grace:
+		return before
 	case now.Sub(last) > silentAfter:
 		a.Failing, a.Since = silent, a.Recoverable
-	case a.Recoverable == nil:
-		return nil
+	case a.Reported == nil:
+		return before
 	}
 	return a
 }

@@ -50,9 +50,6 @@ type primary struct {
 	// dumps is true once the user of backups exists.
 	dumps bool
 
-	// archiving is since when binary logs are to be archived, as far as this manager knows, or zero.
-	archiving time.Time
-
 	lags     report.Lags
 	began    time.Time
 	promoted bool
@@ -130,7 +127,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	}
 	step := roll.Next(view.cluster)
 	next := p.report(view, step, before)
-	next.Archive = p.archived(desired, time.Now())
+	next.Archive = p.archived(desired, before.Archive, time.Now())
 	p.metrics.Archive(next.Archive, 0)
 	p.metrics.Cluster(&next, next.Applied == instance.Digest(raw))
 	p.Publish(ctx, instance.ClusterKey, next, p.Obsolete(view.cluster.Servers)...)

@@ -27,10 +27,6 @@ type Membership struct {
 	// reach it, host:port. Seeds are those of the servers to join by.
 	Name, Address string
 	Seeds         []string
-
-	// SingleLeader is true if in the group's consensus the primary alone proposes, as all its servers have
-	// to agree.
-	SingleLeader bool
 }
 
 func (m Membership) statements() []string {
@@ -39,7 +35,6 @@ func (m Membership) statements() []string {
 		fmt.Sprintf("SET GLOBAL group_replication_group_name = '%s'", m.Name),
 		fmt.Sprintf("SET GLOBAL group_replication_local_address = '%s'", m.Address),
 		fmt.Sprintf("SET GLOBAL group_replication_group_seeds = '%s'", strings.Join(m.Seeds, ",")),
-		fmt.Sprintf("SET GLOBAL group_replication_paxos_single_leader = %t", m.SingleLeader),
 	}
 }
 

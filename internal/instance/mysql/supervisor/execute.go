@@ -81,11 +81,11 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 // founder: another one may have been named to lead meanwhile.
 func (s *Supervisor) bootstrap(ctx context.Context, c *group.Cluster) error {
 	mine := c.Record
-	mine.Name, mine.SingleLeader, mine.Founder, mine.Confirmed = uuid.NewString(), true, s.Pod, false
+	mine.Name, mine.Founder, mine.Confirmed = uuid.NewString(), s.Pod, false
 	if err := s.outside.Change(ctx, c.Record, mine); err != nil {
 		return err
 	}
-	if err := s.server.Bootstrap(ctx, s.membership(&mine, c)); err != nil {
+	if err := s.server.Bootstrap(ctx, s.membership(mine.Name, c)); err != nil {
 		return errors.Join(err, s.server.Leave(ctx))
 	}
 	if err := s.confirm(ctx, mine); err != nil {
@@ -146,7 +146,7 @@ func (s *Supervisor) join(ctx context.Context, byCopy bool, c *group.Cluster) er
 	if err := s.register(ctx, &c.Record, true); err != nil {
 		return err
 	}
-	return s.server.Join(ctx, s.membership(&c.Record, c), byCopy)
+	return s.server.Join(ctx, s.membership(c.Record.Name, c), byCopy)
 }
 
 // setAside sets the data aside, so that the next pass copies a member. Where there is no room for both,

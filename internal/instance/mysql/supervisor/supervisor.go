@@ -446,9 +446,9 @@ func (s *Supervisor) problem(err error) {
 	s.failing = message
 }
 
-// membership returns how the server takes part in the group of a record.
-func (s *Supervisor) membership(record *group.Record, c *group.Cluster) server.Membership {
-	m := server.Membership{Name: record.Name, SingleLeader: record.SingleLeader, Address: s.outside.Address(s.Pod)}
+// membership returns how the server takes part in a group.
+func (s *Supervisor) membership(name string, c *group.Cluster) server.Membership {
+	m := server.Membership{Name: name, Address: s.outside.Address(s.Pod)}
 	for _, v := range c.Volumes {
 		if v.Pod != s.Pod {
 			m.Seeds = append(m.Seeds, s.outside.Address(v.Pod))
