@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/e2e-framework/klient/wait"
+
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
@@ -70,8 +72,8 @@ func (d *database) archivesOverRestart(ctx context.Context, n notes) error {
 	if err := d.replaced(ctx, "Pod", pod); err != nil {
 		return err
 	}
-	err := d.world.Await(ctx, settled, "a row to be written", func() (bool, string) {
-		_, err := d.sql(ctx, archivedName, "INSERT INTO seen VALUES (3)")
+	err := eventually(ctx, "a row to be written", func() (bool, string) {
+		_, err := d.sql(ctx, archivedName, "REPLACE INTO seen VALUES (3)")
 		return err == nil, fmt.Sprint(err)
 	})
 	if err != nil {
@@ -82,12 +84,25 @@ func (d *database) archivesOverRestart(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	err = d.world.Await(ctx, settled, "the row to be archived", func() (bool, string) {
+	err = eventually(ctx, "the row to be archived", func() (bool, string) {
 		now, err := d.segments(ctx)
 		return err == nil && now > before, fmt.Sprintf("%d segments, %d before: %v", now, before, err)
 	})
 	n.Addf("archived after %.0fs", time.Since(start).Seconds())
 	return err
+}
+
+// eventually waits for what no object of the cluster shows.
+func eventually(ctx context.Context, what string, done func() (ok bool, instead string)) error {
+	instead := ""
+	err := wait.For(func(context.Context) (ok bool, err error) {
+		ok, instead = done()
+		return ok, nil
+	}, wait.WithContext(ctx), wait.WithTimeout(settled), wait.WithInterval(time.Second))
+	if err != nil {
+		return fmt.Errorf("waited %s for %s: %s: %w", settled, what, instead, err)
+	}
+	return nil
 }
 
 // segments returns how many segments of binary logs are in the store.
