@@ -80,10 +80,9 @@ func TestLogArchive(t *testing.T) {
 		t.Errorf("%d pods archive the binary logs of a database that is hibernated", n)
 	}
 	c.Edit(false, "hibernated")
-	c.Edit("logical", "backup", "method")
-	c.Reconcile()
-	if want := "backup.method: Backup orders-backup has method physical, which cannot change: delete it, and it is created again with method logical"; !strings.Contains(c.Message(), want) {
-		t.Errorf("another method: want %q, got %q", want, c.Message())
+	got := functionstest.RefusedWhileRunning(t, c, func() { c.Edit("logical", "backup", "method") })
+	if want := "backup.method: Backup orders-backup has method physical, which cannot change: delete it, and it is created again with method logical"; !strings.Contains(got, want) {
+		t.Errorf("another method: want %q, got %q", want, got)
 	}
 	delete(c.Observed, "backup")
 	c.Settle()
