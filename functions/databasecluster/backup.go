@@ -142,11 +142,7 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 		if from == nil || from.Type == string(backupv1.Volume) && from.Bucket == "" {
 			return d.unplaced(b, spec)
 		}
-		if err := checkDumps(spec, d.server); err != nil {
-			return err
-		}
-		b.physical = spec.Method == string(backupv1.Physical)
-		if err := d.checkSwitched(b); err != nil {
+		if err := d.resolveMethod(b, spec); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/build"
@@ -81,7 +82,7 @@ func (d *cluster) logArchiveBinding() *rbacv1.RoleBinding {
 	}
 }
 
-// logArchivePolicy lets the pod reach the servers, the store and the API server, and admits nobody.
+// logArchivePolicy lets the pod reach the servers, the store and the API server, and admits no connections.
 func (d *cluster) logArchivePolicy() *networkingv1.NetworkPolicy {
 	to := []networkingv1.NetworkPolicyEgressRule{build.ToDNS(), build.ToAPIServer(), build.ToPods(d.Selector(d.server), d.traits.Port)}
 	to = append(to, build.ToStore(d.Namespace, d.backup.destination.Endpoint, d.backup.authenticates)...)
@@ -177,6 +178,15 @@ func checkMethod(method string, server string, archives, isVolume bool) error {
 		return compose.Invalidf("backup.method: physical needs an object store with engine %s: a volume claim is mounted on one node, and binary logs come from all: name another backup.destination, or leave the method out", server)
 	}
 	return nil
+}
+
+// resolveMethod resolves the method of the backups of an engine that does not archive its log itself.
+func (d *inputs) resolveMethod(b *backing, spec *appsv1.DatabaseBackup) error {
+	if err := checkDumps(spec, d.server); err != nil {
+		return err
+	}
+	b.physical = spec.Method == string(backupv1.Physical)
+	return d.checkSwitched(b)
 }
 
 // checkSwitched refuses another method than that of the Backup that exists, which cannot change.

@@ -133,7 +133,7 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 }
 
 // timeOf returns the time that counts when a backup is chosen by time. A copy of files has what was committed until it
-// was complete, and nothing is taken back from it.
+// was complete, and cannot be restored to an earlier time.
 func timeOf(item store.Item) time.Time {
 	if m := item.Manifest; m != nil && m.MethodOf() == backupv1.Physical {
 		return m.Finished

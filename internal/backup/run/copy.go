@@ -222,13 +222,13 @@ func (j *job) tryOutLogs(ctx context.Context, s *mysql.Server, m *backup.Manifes
 		return err
 	}
 	defer func() { _ = logs.store.Close() }()
-	has, chain, manifests, err := logs.chain(ctx, m)
-	if err != nil || len(chain.Segments) == 0 {
+	r, err := logs.plan(ctx, m)
+	if err != nil || len(r.Segments) == 0 {
 		return afterCopy(m, err)
 	}
 	relay, err := s.Relay(ctx)
 	if err == nil {
-		err = logs.apply(ctx, has, chain, manifests, relay)
+		err = logs.apply(ctx, r, relay)
 	}
 	return afterCopy(m, err)
 }

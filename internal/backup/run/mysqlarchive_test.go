@@ -97,12 +97,27 @@ func (f *fixture) restored(t *testing.T, until *time.Time) (*sql.DB, error) {
 	return db, nil
 }
 
+// again kills the server and starts it again. It listens at its port a moment before it does at its socket.
+func (c *copied) again(t *testing.T) {
+	t.Helper()
+	c.down()
+	c.up()
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := c.root.PingContext(t.Context())
+		if err == nil {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatal(err)
+		}
+	}
+}
+
 // archiveFaults: the server ends in order, is not the primary any more, and the newest segment is lost.
 func (f *fixture) archiveFaults(t *testing.T, c *copied, a *archiving) {
 	t.Helper()
 	c.exec(t, "SHUTDOWN")
-	c.down()
-	c.up()
+	c.again(t)
 	c.exec(t, "INSERT INTO shop.orders (n) VALUES (18)")
 	a.until(t)
 
@@ -171,8 +186,7 @@ func TestMySQLArchive(t *testing.T) {
 	c.exec(t, "INSERT INTO shop.orders (n) VALUES (9)")
 	a.until(t)
 	// The connection is lost, and there is another primary.
-	c.down()
-	c.up()
+	c.again(t)
 	c.exec(t, "INSERT INTO shop.orders (n) VALUES (10)")
 	a.until(t)
 	quiet := now()
@@ -272,7 +286,7 @@ func TestMySQLArchive(t *testing.T) {
 
 	f.succeed(backup.Verify)
 
-	// Once the first backup expires, nobody needs what the next one has.
+	// Once the first backup expires, no restore needs what the next one has.
 	segments := func() (n int) {
 		t.Helper()
 		entries, err := os.ReadDir(filepath.Join(f.Volume, backup.BinaryLogs(f.folder())))

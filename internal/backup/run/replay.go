@@ -38,7 +38,7 @@ func (p *Program) ReplayLogs(ctx context.Context, t backup.Task, m *backup.Manif
 	t.Method = backup.BinaryLog
 	j := &job{Program: p, task: t, hide: &hide, log: log}
 	defer j.close()
-	err := j.replay(ctx, m, to)
+	err := j.replayPinned(ctx, m, to)
 	if err == nil {
 		return nil
 	}
@@ -58,11 +58,11 @@ func (p *Program) CanReplay(ctx context.Context, t backup.Task, m *backup.Manife
 	if err := j.open(ctx); err != nil {
 		return err
 	}
-	_, _, _, err := j.chain(ctx, m)
+	_, err := j.plan(ctx, m)
 	return err
 }
 
-func (j *job) replay(ctx context.Context, m *backup.Manifest, to Replayer) error {
+func (j *job) replayPinned(ctx context.Context, m *backup.Manifest, to Replayer) error {
 	if err := j.open(ctx); err != nil {
 		return err
 	}
@@ -74,39 +74,49 @@ func (j *job) replay(ctx context.Context, m *backup.Manifest, to Replayer) error
 	}
 	defer func() { _ = copies.store.Close() }()
 	defer copies.pin(ctx, m.ID)()
-	has, chain, manifests, err := j.chain(ctx, m)
+	r, err := j.plan(ctx, m)
 	if err != nil {
 		return err
 	}
-	return j.apply(ctx, has, chain, manifests, to)
+	return j.apply(ctx, r, to)
 }
 
-// chain returns the transactions of a backup, and the segments that lead from there to the Task's time, or to the end of
-// the archive, with their manifests by id.
-func (j *job) chain(ctx context.Context, m *backup.Manifest) (gtid.Set, segment.Chain, map[string]*backup.Manifest, error) {
-	has, err := gtid.Parse(m.Position)
-	if err != nil {
-		return has, segment.Chain{}, nil, backup.Errorf(backup.BackupCorrupt, "the manifest of %s: %w", m.ID, err)
+// A replay is what leads from a backup to a time, or to the end of the archive: a chain, with the manifests of its
+// segments by id, and the transactions of the backup.
+type replay struct {
+	segment.Chain
+
+	has       gtid.Set
+	manifests map[string]*backup.Manifest
+}
+
+// plan returns what leads from a backup to the Task's time.
+func (j *job) plan(ctx context.Context, m *backup.Manifest) (replay, error) {
+	r := replay{}
+	var err error
+	if r.has, err = gtid.Parse(m.Position); err != nil {
+		return r, backup.Errorf(backup.BackupCorrupt, "the manifest of %s: %w", m.ID, err)
 	}
-	a, manifests, err := j.segments(ctx, m)
-	if err != nil {
-		return has, segment.Chain{}, nil, err
+	var a segment.Archive
+	if a, r.manifests, err = j.segments(ctx, m); err != nil {
+		return r, err
 	}
 	var until time.Time
 	if j.task.Time != nil {
 		until = *j.task.Time
 	}
-	chain, err := a.Chain(has, until)
-	return has, chain, manifests, err
+	r.Chain, err = a.Chain(r.has, until)
+	return r, err
 }
 
-// apply has a server that has a set of transactions apply a chain.
-func (j *job) apply(ctx context.Context, has gtid.Set, chain segment.Chain, manifests map[string]*backup.Manifest, to Replayer) error {
-	j.sayf("applying %d segments of binary logs", len(chain.Segments))
+// apply has a server that has the backup apply the segments.
+func (j *job) apply(ctx context.Context, r replay, to Replayer) error {
+	j.sayf("applying %d segments of binary logs", len(r.Segments))
 	var size int64
 	var want gtid.Set
-	for _, s := range chain.Segments {
-		m := manifests[s.ID]
+	has := r.has
+	for _, s := range r.Segments {
+		m := r.manifests[s.ID]
 		if len(m.Dumps) != 1 {
 			return backup.Errorf(backup.BackupCorrupt, "segment %s has %d objects, and not one", s.ID, len(m.Dumps))
 		}
@@ -117,7 +127,7 @@ func (j *job) apply(ctx context.Context, has gtid.Set, chain segment.Chain, mani
 			}
 			size = 0
 		}
-		in, cut, err := j.fetchSegment(ctx, m, has, chain.Until, to)
+		in, cut, err := j.fetchSegment(ctx, m, has, r.Until, to)
 		if err != nil {
 			return err
 		}
@@ -126,8 +136,8 @@ func (j *job) apply(ctx context.Context, has gtid.Set, chain segment.Chain, mani
 			return to.Apply(ctx, want)
 		}
 	}
-	if chain.Incomplete != nil {
-		return chain.Incomplete
+	if r.Incomplete != nil {
+		return r.Incomplete
 	}
 	return to.Apply(ctx, want)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
 )
 
 // TestFolders: the backups of each method have a folder of their own, and only logical ones are in one of older
@@ -19,6 +20,7 @@ func TestFolders(t *testing.T) {
 	}{
 		"Logical":  {reason: "Older versions wrote them into the folder itself.", method: backupv1.Logical, all: []string{"p/shop/ledger", "p/shop/ledger/logical"}, of: "p/shop/ledger/logical"},
 		"None":     {reason: "A method that is not named is logical.", all: []string{"p/shop/ledger", "p/shop/ledger/logical"}, of: "p/shop/ledger/logical"},
+		"Logs":     {reason: "Nor of binary logs.", method: backup.BinaryLog, all: []string{"p/shop/ledger/binlog"}, of: "p/shop/ledger/binlog"},
 		"Physical": {reason: "Older versions had none.", method: backupv1.Physical, all: []string{"p/shop/ledger/physical"}, of: "p/shop/ledger/physical"},
 	}
 	for name, tc := range cases {

@@ -1,0 +1,145 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/binlog"
+	"github.com/storeplane/storeplane/internal/backup/store"
+	"github.com/storeplane/storeplane/internal/gtid"
+)
+
+// replayed is a server that keeps the binary logs which it is to apply.
+type replayed struct {
+	dir   string
+	files []string
+	want  gtid.Set
+}
+
+func (r *replayed) Create() (*os.File, error) {
+	f, err := os.CreateTemp(r.dir, "relay-")
+	if err == nil {
+		r.files = append(r.files, f.Name())
+	}
+	return f, err
+}
+
+func (r *replayed) Apply(_ context.Context, want gtid.Set) error {
+	r.want = want
+	return nil
+}
+
+// in returns what is in the files.
+func (r *replayed) in(t *testing.T) string {
+	t.Helper()
+	var out gtid.Set
+	for _, name := range r.files {
+		f, err := os.Open(name)
+		must(t, err)
+		defer func() { _ = f.Close() }()
+		info, err := f.Stat()
+		must(t, err)
+		l, err := binlog.Open(f, info.Size())
+		must(t, err)
+		for {
+			tx, err := l.Next(info.Size())
+			if errors.Is(err, binlog.ErrIncomplete) {
+				break
+			}
+			must(t, err)
+			out = out.Union(tx.ID)
+		}
+	}
+	return out.String()
+}
+
+// TestReplay: what is received becomes a segment, which a restore applies up to its time, and which expires once the
+// oldest backup has all of it. The binary log is of MySQL; TestMySQLArchive does the same with its server.
+func TestReplay(t *testing.T) {
+	const uuid = "541947d5-eac4-11f1-aa87-02fc00000001"
+	set := func(intervals string) gtid.Set {
+		out, err := gtid.Parse(uuid + ":" + intervals)
+		must(t, err)
+		return out
+	}
+	now := time.Date(2026, 11, 28, 0, 42, 0, 0, time.UTC)
+	p := &Program{Volume: t.TempDir(), Log: discard, Now: func() time.Time { return now }}
+	task := backup.Task{Method: backup.BinaryLog, Namespace: "shop", Name: "ledger-backup", Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "b"}}
+	j := &job{Program: p, task: task, hide: &secrets{}, log: discard}
+	must(t, j.open(t.Context()))
+	defer j.close()
+	said := 0
+	a := &archiver{job: j, pace: pace, system: "one", have: set("1-8"), say: func(Archived) { said++ }}
+	received := t.TempDir()
+	content, err := os.ReadFile(filepath.Join("..", "binlog", "testdata", "rows"))
+	must(t, err)
+	write(t, received, map[string]string{"binlog.000003": string(content), "binlog.000004": ""})
+	must(t, a.read(t.Context(), received, false))
+	if got := a.have.String(); got != uuid+":1-11" || said != 1 {
+		t.Errorf("archived is %s, reported %d times", got, said)
+	}
+	if _, err := os.Stat(filepath.Join(received, "binlog.000003")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file whose transactions are in the store is left (%v)", err)
+	}
+
+	copyOf := func(position string) *backup.Manifest {
+		return &backup.Manifest{ID: "20261128T004100Z-abcdef", Method: backupv1.Physical, System: "one", Position: set(position).String(), Started: now.Add(-time.Minute), Finished: now.Add(-time.Minute)}
+	}
+	for name, tc := range map[string]struct {
+		reason, position, want string
+		until                  time.Time
+		fails                  backup.Reason
+	}{
+		"End":     {reason: "All is applied.", position: "1-8", want: uuid + ":9-11"},
+		"Time":    {reason: "The last one was committed later.", position: "1-8", until: time.Date(2026, 11, 28, 0, 41, 17, 548_000_000, time.UTC), want: uuid + ":9-10"},
+		"Skipped": {reason: "The backup has some of them, whenever they were committed.", position: "1-10", until: time.Date(2026, 11, 28, 0, 41, 7, 0, time.UTC), want: ""},
+		"Has":     {reason: "The backup has all.", position: "1-11", want: ""},
+		"Gap":     {reason: "What is between is missing.", position: "1-6", fails: backup.ArchiveGap},
+		"Later":   {reason: "The archive ends before.", position: "1-8", until: now, fails: backup.BackupMissing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task := task
+			if !tc.until.IsZero() {
+				task.Time = &tc.until
+			}
+			to := &replayed{dir: t.TempDir()}
+			err := p.ReplayLogs(t.Context(), task, copyOf(tc.position), to)
+			if backup.ReasonOf(err) != tc.fails {
+				t.Fatalf("%s\nReplayLogs(): want reason %q, got %v", tc.reason, tc.fails, err)
+			}
+			if before := p.CanReplay(t.Context(), task, copyOf(tc.position)); backup.ReasonOf(before) != tc.fails {
+				t.Errorf("%s\nCanReplay(): want reason %q, got %v", tc.reason, tc.fails, before)
+			}
+			if tc.fails != "" {
+				return
+			}
+			if diff := cmp.Diff(tc.want, to.want.String()); diff != "" {
+				t.Errorf("%s\nwhat is waited for: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want, to.in(t)); diff != "" {
+				t.Errorf("%s\nwhat is in the files: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+
+	for _, tc := range []struct {
+		position string
+		left     int
+	}{{"1-10", 1}, {"1-11", 0}} {
+		m := copyOf(tc.position)
+		must(t, copies{}.expire(t.Context(), j, &store.Listing{Items: []store.Item{{ID: m.ID, Manifest: m}}}))
+		l, err := j.store.List(t.Context())
+		must(t, err)
+		if len(l.Items) != tc.left {
+			t.Errorf("with %s in the oldest backup %d segments are left, want %d", tc.position, len(l.Items), tc.left)
+		}
+	}
+}
