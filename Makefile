@@ -191,8 +191,8 @@ e2e-full: ## Run a suite in full: SUITE=core|postgresql|mysql|backup|appconfig|p
 	hack/with-cluster.sh hack/e2e.sh --full "$(or $(SUITE),core)"
 
 .PHONY: soak
-soak: ## Hold a database of three under 50 faults, with a restore after each: [SEED=N for the same faults again]. Takes up to an hour, on the cluster of KUBECONFIG, else on the embedded one.
-	hack/with-cluster.sh go run ./test/e2e/run --soak $(if $(SEED),--seed "$(SEED)")
+soak: ## Hold a database of three under 50 faults: [SUITE=mysql] [SEED=N for the same faults again]. Takes up to an hour, on the cluster of KUBECONFIG, else on the embedded one.
+	hack/with-cluster.sh go run ./test/e2e/run --suite "$(or $(SUITE),postgresql)" --soak $(if $(SEED),--seed "$(SEED)")
 
 .PHONY: bench
 bench: ## Measure the function against a floor, in one run.
@@ -205,6 +205,10 @@ bench-plan: ## Measure plans of an edit of one claim of each kind, and of 1,000 
 .PHONY: bench-postgresql
 bench-postgresql: ## Measure PostgreSQL of a claim against the same image run plainly, on the cluster of KUBECONFIG, else on the embedded one.
 	hack/with-cluster.sh go run ./test/bench/postgresql
+
+.PHONY: bench-mysql
+bench-mysql: ## Measure MySQL of a claim of one and of three against the same image run plainly, on the cluster of KUBECONFIG, else on the embedded one.
+	hack/with-cluster.sh go run ./test/bench/mysql
 
 .PHONY: bench-backup
 bench-backup: ## Measure a logical backup of 2 GB against the plain pipe and against pgBackRest, on the cluster of KUBECONFIG, else on the embedded one.

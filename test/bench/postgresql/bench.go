@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/storeplane/storeplane/test/bench/sides"
 	"github.com/storeplane/storeplane/test/e2e/harness"
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
@@ -105,14 +106,15 @@ func (b *bench) sql(ctx context.Context, query string) (string, error) {
 }
 
 // side returns the measurement of a server under a workload.
-func (b *bench) side(s server, w workload) side {
-	return side{s.name, func(ctx context.Context) (float64, error) {
+func (b *bench) side(s server, w workload) sides.Side {
+	return sides.Side{Name: s.name, Measure: func(ctx context.Context) ([]float64, error) {
 		args := []string{"--client=" + strconv.Itoa(b.Clients), "--jobs=1", "--time=" + strconv.Itoa(b.Seconds)}
 		out, err := pgbench(ctx, b.client, s, time.Duration(b.Seconds)*time.Second+time.Minute, append(args, w.args...)...)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		return tpsOf(out)
+		tps, err := tpsOf(out)
+		return []float64{tps}, err
 	}}
 }
 
@@ -125,8 +127,8 @@ func (b *bench) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if r.ratio() < target {
-			missed = append(missed, fmt.Errorf("%s through a claim is %.3f of a plain server's, the target is %.2f", w.name, r.ratio(), target))
+		if r.Ratio(0) < target {
+			missed = append(missed, fmt.Errorf("%s through a claim is %.3f of a plain server's, the target is %.2f", w.name, r.Ratio(0), target))
 		}
 	}
 	for _, w := range []workload{selectOnly, tpcb, reconnects} {
@@ -147,12 +149,12 @@ func (b *bench) all(ctx context.Context) error {
 	return errors.Join(missed...)
 }
 
-func (b *bench) compare(ctx context.Context, what string, w workload, base, other side) (result, error) {
-	r, err := compare(ctx, b.Rounds, base, other)
+func (b *bench) compare(ctx context.Context, what string, w workload, base, other sides.Side) (sides.Result, error) {
+	r, err := sides.Compare(ctx, b.Rounds, base, other)
 	if err != nil {
 		return r, fmt.Errorf("cannot measure %s: %w", what, err)
 	}
-	fmt.Printf("%-22s %-31s %-9s %9.0f tps   %-9s %9.0f tps   ratio %.3f\n", what, w.name, base.name, r.base, other.name, r.other, r.ratio())
+	fmt.Printf("%-22s %-31s %-9s %9.0f tps   %-9s %9.0f tps   ratio %.3f\n", what, w.name, base.Name, r.Base[0], other.Name, r.Other[0], r.Ratio(0))
 	return r, nil
 }
 
@@ -162,12 +164,12 @@ func (b *bench) synchronous(ctx context.Context, size int) error {
 	if err := b.change(ctx, harness.Patch{"size": size}); err != nil {
 		return err
 	}
-	turned := func(name string, on bool) side {
+	turned := func(name string, on bool) sides.Side {
 		s := b.side(b.claim.with(name, "disable"), tpcb)
-		measure := s.measure
-		s.measure = func(ctx context.Context) (float64, error) {
+		measure := s.Measure
+		s.Measure = func(ctx context.Context) ([]float64, error) {
 			if err := b.turn(ctx, on); err != nil {
-				return 0, err
+				return nil, err
 			}
 			return measure(ctx)
 		}

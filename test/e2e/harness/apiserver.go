@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // ErrNotEmbedded means that the API server cannot be stopped, because it is not the embedded
@@ -70,4 +72,21 @@ func (a *APIServer) signal(sig syscall.Signal) error {
 		return fmt.Errorf("cannot signal the API server: %w", err)
 	}
 	return nil
+}
+
+// FreezeAPI freezes the embedded cluster's API server for a time. It is thawed in any case, since everything else
+// depends on it.
+func FreezeAPI(ctx context.Context, length time.Duration) error {
+	api, err := FindAPIServer(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = api.Thaw() }()
+	if err := api.Freeze(); err != nil {
+		return err
+	}
+	if err := Until(ctx, time.Now().Add(length)); err != nil {
+		return err
+	}
+	return api.Thaw()
 }

@@ -23,3 +23,15 @@ func Await(ctx context.Context, within time.Duration, what string, done func(con
 	}
 	return nil
 }
+
+// Until waits until a moment, because the duration of a fault is part of it.
+func Until(ctx context.Context, moment time.Time) error {
+	t := time.NewTimer(time.Until(moment))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

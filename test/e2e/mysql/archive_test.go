@@ -114,7 +114,7 @@ func (d *database) segments(ctx context.Context) (int, error) {
 // rewinds fills new clusters with what there was at a time, and with all.
 func (d *database) rewinds(ctx context.Context, n notes, at time.Time) error {
 	for name, want := range map[string]string{"rewound": "1", "latest": "1,2,3"} {
-		values := map[string]string{"NAME": name, "TIME": at.UTC().Format(time.RFC3339)}
+		values := map[string]string{"NAME": name, "BACKUP": archivedName + "-backup", "TIME": at.UTC().Format(time.RFC3339)}
 		if name == "latest" {
 			values["TIME"] = "null"
 		}

@@ -28,17 +28,13 @@ func (d *database) copies(ctx context.Context, n notes) error {
 	if err := d.startStore(ctx); err != nil {
 		return err
 	}
-	identity, err := age.GenerateX25519Identity()
-	if err != nil {
-		return fmt.Errorf("cannot generate a key: %w", err)
-	}
-	if err := cluster.CreateSecret(ctx, d.namespace, "copies-key", map[string]string{"identity": identity.String() + "\n"}); err != nil {
+	if err := d.createKey(ctx); err != nil {
 		return err
 	}
 	if err := d.apply(ctx, map[string]string{}, "mysql/copies.yaml"); err != nil {
 		return err
 	}
-	err = d.world.Await(ctx, settled, "the Backup to be Ready", func() (bool, string) {
+	err := d.world.Await(ctx, settled, "the Backup to be Ready", func() (bool, string) {
 		u := d.world.Get("Backup", copiesName)
 		return harness.ClaimOf(u).Is("Ready"), harness.ClaimOf(u).String()
 	})
@@ -64,6 +60,15 @@ func (d *database) copies(ctx context.Context, n notes) error {
 	size := harness.Field(d.world.Get("Backup", copiesName), "status", "atProvider", "size")
 	n.Addf("%s, verified after %.0fs", size, time.Since(start).Seconds())
 	return d.fills(ctx, n, len(acknowledged))
+}
+
+// createKey creates the Secret with the key of backups.
+func (d *database) createKey(ctx context.Context) error {
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		return fmt.Errorf("cannot generate a key: %w", err)
+	}
+	return cluster.CreateSecret(ctx, d.namespace, "copies-key", map[string]string{"identity": identity.String() + "\n"})
 }
 
 // fills fills a new cluster from the newest copy, and checks that it has at least so many rows.

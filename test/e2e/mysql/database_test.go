@@ -42,10 +42,17 @@ const (
 
 // database is a DatabaseCluster under test.
 type database struct {
-	namespace string
+	namespace, manifest string
+
+	// base is the spec with which each check begins and ends.
+	base harness.Patch
 
 	world  *harness.World
 	ledger *harness.Ledger
+
+	// rejoined is how many servers have rejoined the group in a soak, and copied how many of them by a copy of
+	// another one.
+	rejoined, copied int
 }
 
 // claim creates the namespace, starts a watch of it, and applies the claim, unless that was done.
@@ -60,7 +67,7 @@ func (d *database) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u, err := manifests.Read("mysql/cluster.yaml", map[string]string{"NAMESPACE": d.namespace})
+	u, err := manifests.Read(d.manifest, map[string]string{"NAMESPACE": d.namespace})
 	if err != nil {
 		return err
 	}
@@ -76,7 +83,7 @@ func (d *database) ready(ctx context.Context) error {
 	if err := d.claim(ctx); err != nil {
 		return err
 	}
-	if err := d.change(ctx, harness.Patch{"size": baseSize, "hibernated": nil, "parameters": nil, "users": nil, "databases": nil, "backup": nil}); err != nil {
+	if err := d.change(ctx, d.base); err != nil {
 		return err
 	}
 	return d.whole(ctx, baseSize)

@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/e2e-framework/pkg/types"
 
+	"github.com/storeplane/storeplane/test/e2e/harness"
 	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
@@ -26,7 +27,13 @@ var (
 func TestMain(m *testing.M) { tests.Main(m) }
 
 // TestMySQL: the checks pass in their order. Without -full only the quick ones run.
-func TestMySQL(t *testing.T) { tests.Test(t, group(), store()) }
+func TestMySQL(t *testing.T) {
+	if tests.Soaks() {
+		tests.Test(t, soak())
+		return
+	}
+	tests.Test(t, group(), store())
+}
 
 // The longest times without an acknowledged write, as docs/mysql.md has them.
 const (
@@ -37,15 +44,23 @@ const (
 )
 
 func group() types.Feature {
-	d := &database{namespace: "e2e-mysql"}
+	d := &database{namespace: "e2e-mysql", manifest: "mysql/cluster.yaml", base: harness.Patch{
+		"size": baseSize, "hibernated": nil, "parameters": nil, "users": nil, "databases": nil, "backup": nil,
+	}}
 	return tests.Feature("a group of MySQL", d.namespace).
 		Quick("three servers come up", d.comesUp).
+		Full("a group without data comes back after all its pods were lost", d.emptyAndLost).
 		Quick("application connects by its Secret, to the primary and to replicas", d.connects).
 		Quick("primary's pod is deleted with no grace", d.repeated(whenFailed, d.losesPrimary)).
 		Full("primary's pod is evicted, as a drain does", d.repeated(whenPlanned, d.evicts)).
 		Full("primary's processes are killed at once", d.under(whenFailed, d.losesProcesses)).
 		Full("primary is frozen for 30 s and thawed", d.repeated(whenFailed, d.freezes)).
 		Full("all pods are deleted at once with no grace", d.repeated(whenAllGone, d.losesAll)).
+		Full("all pods are lost right after a failover", d.under(whenAllGone, d.losesAllAfterFailover)).
+		Full("two of three pods are lost at once", d.under(whenAllGone, d.losesMajority)).
+		Full("primary is cut off from the others for 20 s", d.repeated(whenFailed, d.isolated)).
+		Full("network is lost for 2 s, three times: no server joins again", d.under(whenFailed, d.blips)).
+		Full("primary ends while its commits wait for the others", d.under(noTarget, d.endsUnacknowledged)).
 		Full("replica's volume is lost", d.under(whenPlanned, d.losesVolume)).
 		Full("servers are added and removed under load", d.under(whenPlanned, d.scales)).
 		Full("parameter rolls, replicas first, primary last", d.under(whenPlanned, d.rolls)).

@@ -30,13 +30,13 @@ func (d *database) losesDisk(ctx context.Context, _ notes, _ *rand.Rand) error {
 	full := time.Now().Add(diskFullFor)
 	for time.Now().Before(full) && err == nil {
 		if _, err = d.sql(ctx, primary.GetName(), "postgres", "CHECKPOINT; SELECT pg_switch_wal()"); err == nil {
-			err = until(ctx, time.Now().Add(500*time.Millisecond))
+			err = harness.Until(ctx, time.Now().Add(500*time.Millisecond))
 		}
 	}
 	if err == nil {
 		return errors.Join(fmt.Errorf("in %s the full disk held up no write", diskFullFor), free())
 	}
-	return errors.Join(until(ctx, full), free())
+	return errors.Join(harness.Until(ctx, full), free())
 }
 
 // diskMiB is the size of each server's disk in a soak: far larger than the database, and small for

@@ -37,7 +37,7 @@ func (d *database) freezes(ctx context.Context, n notes) error {
 		return err
 	}
 	n.Addf("another primary after %.1fs", time.Since(start).Seconds())
-	if err := until(ctx, start.Add(frozenFor)); err != nil {
+	if err := harness.Until(ctx, start.Add(frozenFor)); err != nil {
 		return err
 	}
 	if err := thaw(old); err != nil {
@@ -78,16 +78,4 @@ func thaw(p *unstructured.Unstructured) error {
 		return nil
 	}
 	return err
-}
-
-// until waits until a moment, because the duration of a fault is part of it.
-func until(ctx context.Context, moment time.Time) error {
-	t := time.NewTimer(time.Until(moment))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

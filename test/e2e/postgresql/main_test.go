@@ -25,12 +25,8 @@ func TestMain(m *testing.M) {
 
 // TestPostgreSQL: the checks pass in their order. Without -full only the quick ones run.
 func TestPostgreSQL(t *testing.T) {
-	if *soakSeed != "" {
-		f, err := soak(*soakSeed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tests.Test(t, f)
+	if tests.Soaks() {
+		tests.Test(t, soak())
 		return
 	}
 	fs := []types.Feature{production()}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -86,20 +85,8 @@ func (d *database) losesAPIServerSoon(ctx context.Context, n notes) error {
 
 // frozenAPI freezes the API server for a time, and waits until it answers again.
 func (d *database) frozenAPI(ctx context.Context, length time.Duration) error {
-	api, err := harness.FindAPIServer(os.Getenv("KUBECONFIG"))
-	if err != nil {
+	if err := harness.FreezeAPI(ctx, length); err != nil {
 		return unlessNode(err)
-	}
-	// Thaw it in any case, because everything else depends on it.
-	defer func() { _ = api.Thaw() }()
-	if err := api.Freeze(); err != nil {
-		return err
-	}
-	if err := until(ctx, time.Now().Add(length)); err != nil {
-		return err
-	}
-	if err := api.Thaw(); err != nil {
-		return err
 	}
 	return harness.Await(ctx, settled, "the API server to answer", func(ctx context.Context) (bool, error) {
 		_, err := d.ledger.Mark(ctx)

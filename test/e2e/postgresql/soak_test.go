@@ -5,12 +5,7 @@ package postgresql
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -18,11 +13,7 @@ import (
 	"sigs.k8s.io/e2e-framework/pkg/types"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
-)
-
-var (
-	soakSeed   = flag.String("soak", "", "Run nothing but the soak, with the faults that this seed draws.")
-	soakFaults = flag.Int("faults", 50, "Number of faults in a soak.")
+	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
 // Durations of faults.
@@ -36,27 +27,16 @@ const (
 // soak returns many faults in one run, in an order that a seed draws. After each of them no
 // acknowledged row is lost, no two servers were primary at the same time, and a restore from the
 // archive has every row.
-func soak(seed string) (types.Feature, error) {
-	number, err := strconv.ParseUint(seed, 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read seed %q: it is a number", seed)
-	}
+func soak() types.Feature {
 	d := &database{namespace: "e2e-postgresql-soak", manifest: "postgresql/production.yaml"}
-	faults := d.faults()
-	f := tests.Feature("a database under "+strconv.Itoa(*soakFaults)+" faults, seed "+seed, d.namespace)
-	f = f.Quick("each server has a disk of its own", d.hasSmallDisks)
-	for i, name := range harness.Draw(number, *soakFaults, slices.Sorted(maps.Keys(faults))...) {
-		draw := harness.Dice(number, uint64(i+1))
-		f = f.Quick(fmt.Sprintf("%02d %s", i+1, name), d.survives(func(ctx context.Context, n notes) error { return faults[name](ctx, n, draw) }))
+	before := func(f suite.Feature) suite.Feature {
+		return f.Quick("each server has a disk of its own", d.hasSmallDisks)
 	}
-	return f.Feature(), nil
+	return tests.Soak("a database", d.namespace, d.faults(), before, d.survives).Feature()
 }
 
-// fault is a fault of the database. draw decides what it hits.
-type fault func(ctx context.Context, n notes, draw *rand.Rand) error
-
-func (d *database) faults() map[string]fault {
-	return map[string]fault{
+func (d *database) faults() map[string]suite.Fault {
+	return map[string]suite.Fault{
 		"pod is deleted with no grace": func(ctx context.Context, _ notes, draw *rand.Rand) error {
 			old := d.drawn(draw)
 			if err := d.deletePod(ctx, old, new(int64(0))); err != nil {
@@ -92,7 +72,7 @@ func (d *database) losesStore(ctx context.Context, _ notes, _ *rand.Rand) error 
 	if _, err := harness.Signal(store, syscall.SIGSTOP); err != nil {
 		return unlessNode(err)
 	}
-	if err := until(ctx, time.Now().Add(storeAway)); err != nil {
+	if err := harness.Until(ctx, time.Now().Add(storeAway)); err != nil {
 		return err
 	}
 	return thaw(store)
@@ -107,11 +87,11 @@ func (d *database) losesNetwork(ctx context.Context, _ notes, draw *rand.Rand) e
 		return unlessNode(err)
 	}
 	// Restore the network also after an interrupt.
-	return errors.Join(until(ctx, time.Now().Add(cutFor)), heal(context.WithoutCancel(ctx)))
+	return errors.Join(harness.Until(ctx, time.Now().Add(cutFor)), heal(context.WithoutCancel(ctx)))
 }
 
 // survives returns a check that the database recovers from a fault.
-func (d *database) survives(do event) check {
+func (d *database) survives(do func(context.Context, notes) error) check {
 	return func(ctx context.Context, n notes) error {
 		if err := d.ready(ctx); err != nil {
 			return err

@@ -59,14 +59,14 @@ func (d *database) losesStandbys(mode string) event {
 				return err
 			}
 		}
-		if err := until(ctx, start.Add(aloneAfter)); err != nil {
+		if err := harness.Until(ctx, start.Add(aloneAfter)); err != nil {
 			return err
 		}
 		from, err := d.ledger.Mark(ctx)
 		if err != nil {
 			return err
 		}
-		if err := until(ctx, start.Add(aloneFor)); err != nil {
+		if err := harness.Until(ctx, start.Add(aloneFor)); err != nil {
 			return err
 		}
 		to, err := d.ledger.Mark(ctx)

@@ -22,11 +22,14 @@ import (
 // suites are the names of the suites, which are also their folders.
 var suites = []string{"core", "postgresql", "mysql", "backup", "appconfig", "platform", "borders", "plan", "upgrade"}
 
+// soaks are the suites that have a soak.
+var soaks = []string{"postgresql", "mysql"}
+
 type cli struct {
 	Suite string `default:"core" help:"Name of the suite to run."`
 	Full  bool   `help:"Repeat what may go wrong once in a while, and load for longer."`
 	Only  string `name:"run" help:"Run only checks whose name matches this regular expression, and what they build on." placeholder:"REGEXP"`
-	Soak  bool   `help:"Run nothing of suite postgresql but its soak: many faults, drawn by a seed."`
+	Soak  bool   `help:"Run nothing of suite postgresql or mysql but its soak: many faults, drawn by a seed."`
 	Seed  uint64 `help:"Seed of the soak. A drawn one by default."                                                      placeholder:"N"`
 	Keep  bool   `help:"Leave the suite's namespaces behind, to look at them. The next run removes them."`
 	Out   string `help:"Folder for what explains failures, and for pictures. A temporary one by default."     placeholder:"DIR"`
@@ -40,8 +43,11 @@ func (c *cli) Run(ctx context.Context) error {
 		return fmt.Errorf("cannot run suite %q: the suites are %s", c.Suite, strings.Join(suites, ", "))
 	}
 	if c.Soak {
-		c.Suite, c.Seed = "postgresql", cmp.Or(c.Seed, 1+rand.Uint64N(1<<32)) //nolint:gosec // The seed is no secret: it is printed.
-		fmt.Printf("seed %d: make soak SEED=%d draws the same faults\n", c.Seed, c.Seed)
+		if !slices.Contains(soaks, c.Suite) {
+			return fmt.Errorf("cannot soak suite %q: choose one of %s", c.Suite, strings.Join(soaks, ", "))
+		}
+		c.Seed = cmp.Or(c.Seed, 1+rand.Uint64N(1<<32)) //nolint:gosec // The seed is no secret: it is printed.
+		fmt.Printf("seed %[1]d: make soak SUITE=%[2]s SEED=%[1]d draws the same faults\n", c.Seed, c.Suite)
 	}
 	env, err := environment(ctx)
 	if err != nil {

@@ -18,10 +18,11 @@ import (
 )
 
 type cli struct {
-	Load loadCmd `cmd:"" help:"Fill a database."`
-	Sums sumsCmd `cmd:"" help:"Print a line for each table or collection: its name, the number of its rows, and a sum over all of them."`
-	Exec execCmd `cmd:"" help:"Run a statement and print the first column of what it returns."`
-	Drop dropCmd `cmd:"" help:"Drop a database and, where there are such things, create it anew."`
+	Load  loadCmd  `cmd:"" help:"Fill a database."`
+	Sums  sumsCmd  `cmd:"" help:"Print a line for each table or collection: its name, the number of its rows, and a sum over all of them."`
+	Exec  execCmd  `cmd:"" help:"Run a statement and print the first column of what it returns."`
+	Drop  dropCmd  `cmd:"" help:"Drop a database and, where there are such things, create it anew."`
+	Bench benchCmd `cmd:"" help:"Measure commits per second of a MySQL, and the 99th percentile of their duration in milliseconds."`
 
 	Mkdir     mkdirCmd     `cmd:"" help:"Make folders, as buckets of stores that keep them so."`
 	Container containerCmd `cmd:"" help:"Make a container in a Blob Storage. The key, and below it the certificate of the authority, are read from standard input."`

@@ -1,33 +1,10 @@
 package main
 
 import (
-	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func TestCompare(t *testing.T) {
-	var turns []string
-	measured := func(name string, tps ...float64) side {
-		i := -1
-		return side{name, func(context.Context) (float64, error) {
-			turns = append(turns, name)
-			i++
-			return tps[i], nil
-		}}
-	}
-	got, err := compare(t.Context(), 3, measured("a", 100, 900, 110), measured("b", 90, 99, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"a", "b", "a", "b", "a", "b"}, turns); diff != "" {
-		t.Errorf("\nBoth sides take turns\n-want, +got:\n%s", diff)
-	}
-	if diff := cmp.Diff(result{110, 90}, got, cmp.AllowUnexported(result{})); diff != "" {
-		t.Errorf("\nThe median counts, so that one outlier does not\n-want, +got:\n%s", diff)
-	}
-}
 
 func TestTPSOf(t *testing.T) {
 	cases := map[string]struct {

@@ -1,0 +1,101 @@
+//go:build e2e
+
+package mysql
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// Durations of faults of the network: one after which the group has expelled a server, one that it
+// overlooks, and one that is longer than the group waits for a server that it suspects.
+const (
+	cutFor   = 20 * time.Second
+	blipFor  = 2 * time.Second
+	apiFor   = 35 * time.Second
+	hungFor  = 8 * time.Second
+	blipsFor = 3
+)
+
+// cut blocks the traffic between a pod and others for a time.
+func (d *database) cut(ctx context.Context, length time.Duration, from *unstructured.Unstructured, others ...*unstructured.Unstructured) error {
+	var heals []func(context.Context) error
+	// Restore the network also after an interrupt.
+	heal := func() (err error) {
+		for _, each := range heals {
+			err = errors.Join(err, each(context.WithoutCancel(ctx)))
+		}
+		return err
+	}
+	for _, p := range others {
+		each, err := harness.Cut(ctx, p, harness.Field(from, "status", "podIP"))
+		if err != nil {
+			return errors.Join(unlessNode(err), heal())
+		}
+		heals = append(heals, each)
+	}
+	return errors.Join(harness.Until(ctx, time.Now().Add(length)), heal())
+}
+
+// others returns the pods of all servers but one.
+func (d *database) others(than *unstructured.Unstructured) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, p := range d.pods() {
+		if p.GetUID() != than.GetUID() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// losesNetwork cuts the network between two servers. The primary may be one of them.
+func (d *database) losesNetwork(ctx context.Context, _ notes, draw *rand.Rand) error {
+	pods := d.pods()
+	draw.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+	return d.cut(ctx, cutFor, pods[0], pods[1])
+}
+
+// isolated cuts the primary off from the other servers, while clients and the API server reach it.
+func (d *database) isolated(ctx context.Context, _ notes) error {
+	old := d.primary()
+	if err := d.cut(ctx, cutFor, old, d.others(old)...); err != nil {
+		return err
+	}
+	return d.succeeded(ctx, old)
+}
+
+// blips: short losses of the network have no server join again, and none is copied.
+func (d *database) blips(ctx context.Context, _ notes) error {
+	start := time.Now()
+	for range blipsFor {
+		old := d.primary()
+		if err := d.cut(ctx, blipFor, old, d.others(old)...); err != nil {
+			return err
+		}
+		if err := d.whole(ctx, baseSize); err != nil {
+			return err
+		}
+	}
+	incremental, copied, err := d.joins(ctx, start)
+	if err == nil && incremental+copied > 0 {
+		return errors.New("servers left the group and joined again")
+	}
+	return err
+}
+
+// losesAPIServer freezes the API server, and waits until it answers again.
+func (d *database) losesAPIServer(ctx context.Context, _ notes) error {
+	if err := harness.FreezeAPI(ctx, apiFor); err != nil {
+		return unlessNode(err)
+	}
+	return harness.Await(ctx, settled, "the API server to answer", func(ctx context.Context) (bool, error) {
+		_, err := d.ledger.Mark(ctx)
+		return err == nil, err
+	})
+}

@@ -1,0 +1,112 @@
+//go:build e2e
+
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// losesMajority deletes the primary and another server at once with no grace. The one that is left has no
+// majority until they are back.
+func (d *database) losesMajority(ctx context.Context, _ notes) error {
+	primary, replica := d.primary(), d.with("replica")[0]
+	for _, p := range []string{primary.GetName(), replica.GetName()} {
+		if err := d.deletePod(ctx, d.world.Get("Pod", p)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(d.replaced(ctx, "Pod", primary), d.replaced(ctx, "Pod", replica))
+}
+
+// losesAllAfterFailover deletes all pods with no grace as soon as another server leads: it has received
+// nothing from a primary yet since then.
+func (d *database) losesAllAfterFailover(ctx context.Context, n notes) error {
+	if err := d.losesPrimary(ctx, n); err != nil {
+		return err
+	}
+	return d.losesAll(ctx, n)
+}
+
+// emptyAndLost: a group without any data of users comes back after all its pods were lost.
+func (d *database) emptyAndLost(ctx context.Context, n notes) error {
+	start := time.Now()
+	if err := d.losesAll(ctx, n); err != nil {
+		return err
+	}
+	err := d.whole(ctx, baseSize)
+	n.Addf("well after %.0fs", time.Since(start).Seconds())
+	return err
+}
+
+// endsUnacknowledged ends the primary's pod while no other server answers, so that commits wait. It ends
+// within its grace period all the same, and the group goes on once the others are back.
+func (d *database) endsUnacknowledged(ctx context.Context, n notes) error {
+	old := d.primary()
+	var errs []error
+	frozen := d.others(old)
+	for _, p := range frozen {
+		_, err := harness.Signal(p, syscall.SIGSTOP, container)
+		errs = append(errs, err)
+	}
+	defer func() {
+		for _, p := range frozen {
+			_, _ = harness.Signal(p, syscall.SIGCONT, container)
+		}
+	}()
+	if err := errors.Join(errs...); err != nil {
+		return unlessNode(err)
+	}
+	// A commit waits by now.
+	if err := harness.Until(ctx, time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := cluster.Kube.CoreV1().Pods(d.namespace).Delete(ctx, old.GetName(), metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("cannot delete pod %s: %w", old.GetName(), err)
+	}
+	if err := harness.Until(ctx, time.Now().Add(hungFor)); err != nil {
+		return err
+	}
+	for _, p := range frozen {
+		_, err := harness.Signal(p, syscall.SIGCONT, container)
+		errs = append(errs, unlessNode(err))
+	}
+	err := d.replaced(ctx, "Pod", old)
+	n.Addf("ended after %.0fs", time.Since(start).Seconds())
+	return errors.Join(append(errs, err)...)
+}
+
+// How MySQL's log says that a server joined a group: by what it lacked, or by a copy of another server.
+const (
+	byIncrements = "Distributed recovery will transfer data using: Incremental recovery"
+	byCopy       = "Distributed recovery will transfer data using: Cloning"
+)
+
+// joins returns how many servers joined the group since a moment, by what they lacked and by a copy.
+func (d *database) joins(ctx context.Context, since time.Time) (incremental, copied int, err error) {
+	for _, p := range d.pods() {
+		for _, previous := range []bool{false, true} {
+			options := &corev1.PodLogOptions{Container: container, SinceTime: new(metav1.NewTime(since)), Previous: previous}
+			raw, err := cluster.Kube.CoreV1().Pods(d.namespace).GetLogs(p.GetName(), options).DoRaw(ctx)
+			if err != nil && previous {
+				// The container has not restarted.
+				continue
+			}
+			if err != nil {
+				return 0, 0, fmt.Errorf("cannot read the log of pod %s: %w", p.GetName(), err)
+			}
+			incremental, copied = incremental+strings.Count(string(raw), byIncrements), copied+strings.Count(string(raw), byCopy)
+		}
+	}
+	return incremental, copied, nil
+}
