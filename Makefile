@@ -183,7 +183,7 @@ release-test: ## Install a release in each of its ways and uninstall it, on the 
 
 .PHONY: e2e
 e2e: ## Run what is quick of the suites on the cluster of KUBECONFIG, else on the embedded one.
-	hack/with-cluster.sh hack/e2e.sh core postgresql backup appconfig platform borders plan
+	hack/with-cluster.sh hack/e2e.sh core postgresql mysql backup appconfig platform borders plan
 
 .PHONY: e2e-full
 e2e-full: ## Run a suite in full: SUITE=core|postgresql|mysql|backup|appconfig|platform|borders|plan|upgrade, after the long tests where they try the same.
