@@ -34,6 +34,7 @@ func monitoring() types.Feature {
 	return tests.Feature("a real Prometheus", monitoringNamespace).
 		Full("it scrapes the function, the provider and claims by the example's configuration", scrapes).
 		Full("a claim that does not get Ready fires an alert, and one that is well does not", fires).
+		Cleared().
 		Feature()
 }
 

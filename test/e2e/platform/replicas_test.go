@@ -41,6 +41,7 @@ func replicas() types.Feature {
 		Full("the provider's leader is killed, and another one leads within 20 s", leaderKilled).
 		Full("both replicas of the function are called", bothCalled).
 		Full("a function's pod is deleted while a shop comes up, and no claim is told of it", functionDeleted).
+		Cleared().
 		Feature()
 }
 

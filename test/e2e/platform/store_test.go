@@ -45,6 +45,7 @@ func publishedStore() types.Feature {
 		Full("both tiers roll to another image and back under 50 requests a second without a failed one", storeRolls).
 		Full("every pod is evicted, as by a drain, under 50 requests a second without a failed one", storeIsDrained).
 		Full("the cache's pod is lost under 50 requests a second without a failed one", storeLosesCache).
+		Cleared().
 		Feature()
 }
 
