@@ -351,7 +351,7 @@ func (v *voters) refuses(ctx context.Context, n notes) error {
 		{"a template that does not parse", title("{{ .Values"), title("Which pet?"), "InvalidTemplate", "TITLE"},
 		{"a template that names an unknown key", title("{{ .Values.nobody }}"), title("Which pet?"), "InvalidTemplate", "nobody"},
 		{"a Secret that does not exist", refs("nowhere", "key", "BALLOT_KEY"), raw, "SecretNotFound", "nowhere"},
-		{"a key that a Secret does not have", refs(ballots, "nothing", "BALLOT_KEY"), raw, "SecretNotFound", "nothing"},
+		{"a key that a Secret does not have", refs(ballots, "nothing", "BALLOT_KEY"), raw, "SecretKeyNotFound", "nothing"},
 		{"a key that is there twice", refs(ballots, "key", "TITLE"), raw, "KeyConflict", "TITLE"},
 		{"a key that is no variable's name", harness.Patch{"config": harness.Patch{"application.properties": "a=b"}}, harness.Patch{"config": harness.Patch{"application.properties": nil}}, "InvalidKey", "application.properties"},
 	} {
