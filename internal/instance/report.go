@@ -160,6 +160,9 @@ type Archive struct {
 	// where the servers archive their log themselves.
 	Reported *time.Time `json:"reported,omitempty"`
 
+	// System is the identifier of the data, where a pod of its own archives the log.
+	System string `json:"system,omitempty"`
+
 	// BackedUp is true if the repository contained a backup when it was last read. If it
 	// contains none after that, it has lost them.
 	BackedUp bool `json:"backedUp,omitempty"`

@@ -42,10 +42,13 @@ type Pace struct {
 	// Look is how often the newest backup is looked for, and Stall for how long nothing may be received of a server
 	// that has executed more.
 	Look, Stall time.Duration
+
+	// Behind is how old what the server had executed may be that is not archived yet.
+	Behind time.Duration
 }
 
 // pace is the pace without another one.
-var pace = Pace{Cut: time.Minute, Compare: 10 * time.Second, Hold: 15 * time.Second, Look: time.Minute, Stall: 3 * time.Minute}
+var pace = Pace{Cut: time.Minute, Compare: 10 * time.Second, Hold: 15 * time.Second, Look: time.Minute, Stall: 3 * time.Minute, Behind: 10 * time.Minute}
 
 // Archived is how far the binary logs of a server are archived.
 type Archived struct {
@@ -57,6 +60,15 @@ type Archived struct {
 	// not known, and Ended is when the first backup with them was complete, or zero while there is none.
 	Missing       gtid.Set
 	Before, Ended time.Time
+
+	// System is the identifier of the database, or "" while it is not known. BackedUp is true if there is a backup of
+	// it, without which nothing can be restored.
+	System   string
+	BackedUp bool
+
+	// Behind is true while what is written is archived, and is so late that nothing is known to be in the store that was
+	// committed in the last ten minutes.
+	Behind bool
 
 	// Problem describes why nothing is archived now, or is "".
 	Problem string
@@ -131,9 +143,10 @@ type archiver struct {
 	sampled, compared time.Time
 	vouched           bool
 
-	// looked is when the newest backup was looked for, and newest is its id.
-	looked time.Time
-	newest string
+	// looked is when the newest backup was looked for, and newest is its id, and newestHas are its transactions.
+	looked    time.Time
+	newest    string
+	newestHas gtid.Set
 }
 
 // receivedFolder is the beginning of the names of folders for what was received.
@@ -228,22 +241,13 @@ func (a *archiver) begin(ctx context.Context) error {
 	if a.source, err = a.donor(); err != nil {
 		return err
 	}
-	if err := a.source.MayStream(ctx); err != nil {
-		return err
-	}
-	if err := a.source.IsPrimary(ctx); err != nil {
-		return err
-	}
-	system, err := a.source.System(ctx)
+	system, purged, err := a.identify(ctx)
 	if err != nil {
 		return err
 	}
 	if system != a.system {
-		a.system, a.known, a.newest, a.state = system, false, "", Archived{}
-	}
-	purged, err := a.source.Purged(ctx)
-	if err != nil {
-		return err
+		a.system, a.known, a.newest, a.newestHas, a.sample, a.recorded = system, false, "", gtid.Set{}, nil, time.Time{}
+		a.state = Archived{System: system}
 	}
 	if !a.known {
 		if err := a.resume(ctx, purged); err != nil {
@@ -255,6 +259,24 @@ func (a *archiver) begin(ctx context.Context) error {
 		a.lose(lost)
 	}
 	return a.look(ctx)
+}
+
+// identify returns the identifier of the primary's data, and which transactions are in none of its binary logs. A server
+// that hangs is left for another one.
+func (a *archiver) identify(ctx context.Context) (system string, purged gtid.Set, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	if err := a.source.MayStream(ctx); err != nil {
+		return "", purged, err
+	}
+	if err := a.source.IsPrimary(ctx); err != nil {
+		return "", purged, err
+	}
+	if system, err = a.source.System(ctx); err != nil {
+		return "", purged, err
+	}
+	purged, err = a.source.Purged(ctx)
+	return system, purged, err
 }
 
 // follow makes segments of the files in a folder until receiving them has ended. It reports whether it has.

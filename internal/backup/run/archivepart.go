@@ -97,7 +97,12 @@ func (a *archiver) readFile(ctx context.Context, name string, end bool) (bool, e
 	var closed bool
 	for {
 		t, err := l.Next(size)
-		if closed = errors.Is(err, io.EOF); closed || errors.Is(err, binlog.ErrIncomplete) {
+		if closed = errors.Is(err, io.EOF); closed {
+			break
+		}
+		if errors.Is(err, binlog.ErrIncomplete) {
+			// That of a server that was killed ends without saying so.
+			closed = end && l.Offset() == size
 			break
 		}
 		if err != nil {
@@ -111,7 +116,8 @@ func (a *archiver) readFile(ctx context.Context, name string, end bool) (bool, e
 			}
 		}
 	}
-	due := closed || end || a.Now().Sub(a.part.since) >= a.pace.Cut
+	// What is archived after a problem says that it is over.
+	due := closed || end || a.state.Problem != "" || a.Now().Sub(a.part.since) >= a.pace.Cut
 	if a.part.Transactions.IsEmpty() || !due {
 		return closed, nil
 	}

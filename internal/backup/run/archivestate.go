@@ -43,6 +43,14 @@ func (a *archiver) resume(ctx context.Context, purged gtid.Set) error {
 	if !found {
 		a.sayf("the archive of binary logs begins")
 		have = purged
+		// There is a record before there is a segment: without one the end of the archive may be lost.
+		r, err := a.reached(ctx, a.system)
+		if err == nil && r == nil {
+			err = a.record(ctx, segment.Reached{System: a.system, Executed: purged})
+		}
+		if err != nil {
+			return err
+		}
 		switch m, has, err := a.newestCopy(ctx); {
 		case err != nil:
 			return err
@@ -86,12 +94,21 @@ func (a *archiver) newestCopy(ctx context.Context) (*backup.Manifest, gtid.Set, 
 // look looks for a newer backup: whether it has what is missing in the archive, and whether all that was written after
 // it is archived.
 func (a *archiver) look(ctx context.Context) error {
-	if time.Since(a.looked) < a.pace.Look {
+	if a.state.BackedUp && time.Since(a.looked) < a.pace.Look {
 		return nil
 	}
 	m, has, err := a.newestCopy(ctx)
-	if err != nil || m == nil {
+	if err != nil {
 		return err
+	}
+	a.looked, a.state.BackedUp = time.Now(), m != nil
+	if m == nil {
+		if !a.newestHas.IsEmpty() {
+			a.sayf("the store has no backup any more")
+			a.state.Missing, a.state.Before, a.state.Ended = a.state.Missing.Union(a.newestHas), time.Time{}, time.Time{}
+			a.newest, a.newestHas = "", gtid.Set{}
+		}
+		return nil
 	}
 	if !a.state.Missing.IsEmpty() && a.state.Ended.IsZero() && has.Contains(a.state.Missing) {
 		a.state.Ended = m.Finished
@@ -105,7 +122,7 @@ func (a *archiver) look(ctx context.Context) error {
 			a.lose(lost)
 		}
 	}
-	a.looked, a.newest = time.Now(), m.ID
+	a.newest, a.newestHas = m.ID, has
 	return nil
 }
 
@@ -121,6 +138,10 @@ func (a *archiver) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if a.sample != nil && !r.Executed.Contains(a.sample.Executed) {
+		// It is of a server that had more than the one that leads now, and what it had more is given up.
+		a.sample = nil
+	}
 	if a.sample == nil {
 		a.sample, a.sampled, a.vouched = r, time.Now(), false
 	}
@@ -129,6 +150,7 @@ func (a *archiver) compare(ctx context.Context) error {
 	case !a.have.Contains(r.Executed) && time.Since(a.sampled) > a.pace.Stall && time.Since(a.received) > a.pace.Stall:
 		return backup.Errorf(backup.SourceUnreachable, "the server has executed more, and no binary logs were received of it for %s", a.pace.Stall)
 	case !a.have.Contains(r.Executed), !a.vouched:
+		a.state.Behind = a.state.Behind || time.Since(a.sampled) > a.pace.Behind
 		a.say(a.state)
 		return nil
 	}
@@ -144,7 +166,7 @@ func (a *archiver) compare(ctx context.Context) error {
 		}
 		a.cuts, a.recorded = false, r.Time
 	}
-	a.state.Until, a.state.Problem = r.Time, ""
+	a.state.Until, a.state.Problem, a.state.Behind = r.Time, "", false
 	a.say(a.state)
 	return nil
 }
@@ -165,18 +187,19 @@ func (a *archiver) ask(ctx context.Context) (*segment.Reached, error) {
 	return &segment.Reached{System: a.system, Time: now, Executed: executed}, a.source.IsPrimary(ctx)
 }
 
-// reachedObject is the name of the newest record of what is archived.
-const reachedObject = "reached.json"
+// reachedObject returns the name of the newest record of what is archived of a database: others may lie in the same
+// place.
+func reachedObject(system string) string { return "reached-" + system + ".json" }
 
 // record has the store say how far the archive is.
 func (a *archiver) record(ctx context.Context, r segment.Reached) error {
 	var err error
-	if r.Seal, err = a.seal.Sign(r, reachedObject); err != nil {
+	if r.Seal, err = a.seal.Sign(r, reachedObject(r.System)); err != nil {
 		return err
 	}
 	content, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("cannot encode how far the archive is: %w", err)
 	}
-	return a.store.Write(ctx, reachedObject, append(content, '\n'))
+	return a.store.Write(ctx, reachedObject(r.System), append(content, '\n'))
 }

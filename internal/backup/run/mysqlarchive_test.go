@@ -3,9 +3,11 @@ package run
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +16,9 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/binlog"
+	"github.com/storeplane/storeplane/internal/backup/segment"
+	"github.com/storeplane/storeplane/internal/gtid"
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/mysqltest"
 )
 
@@ -37,7 +42,7 @@ func (f *fixture) archiveAfter(t *testing.T, cutAfter time.Duration) *archiving 
 	must(t, os.Symlink(mysqltest.Beside(t, "mysqlbinlog"), filepath.Join(dir, "mysqlbinlog")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	p := *f.Program
-	p.Scratch, p.Pace = t.TempDir(), &Pace{Cut: cutAfter, Compare: 500 * time.Millisecond, Hold: time.Second, Look: time.Second, Stall: time.Minute}
+	p.Scratch, p.Pace = t.TempDir(), &Pace{Cut: cutAfter, Compare: 500 * time.Millisecond, Hold: time.Second, Look: time.Second, Stall: time.Minute, Behind: time.Minute}
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &archiving{}
 	var done sync.WaitGroup
@@ -140,17 +145,77 @@ func (f *fixture) archiveFaults(t *testing.T, c *copied, a *archiving) {
 	folder := filepath.Join(f.Volume, backup.BinaryLogs(f.folder()))
 	entries, err := os.ReadDir(folder)
 	must(t, err)
-	newest := ""
-	for _, e := range entries {
-		if e.IsDir() {
-			newest = e.Name()
+	// What came after the newest record may be lost unnoticed.
+	recorded := segment.Reached{}
+	decode(t, filepath.Join(folder, reachedObject("one")), &recorded)
+	for _, e := range slices.Backward(entries) {
+		if !e.IsDir() {
+			continue
+		}
+		m := backup.Manifest{}
+		decode(t, filepath.Join(folder, e.Name(), "manifest.json"), &m)
+		must(t, os.RemoveAll(filepath.Join(folder, e.Name())))
+		if has, err := gtid.Parse(m.Position); err != nil || recorded.Executed.Contains(has) {
+			must(t, err)
+			break
 		}
 	}
-	must(t, os.RemoveAll(filepath.Join(folder, newest)))
 	f.t = t
 	if _, err := f.restored(t, nil); backup.ReasonOf(err) != backup.ArchiveGap {
 		t.Errorf("ReplayLogs() without the newest segment: want reason %s, got %v", backup.ArchiveGap, err)
 	}
+	must(t, os.WriteFile(filepath.Join(folder, reachedObject("one")), []byte(`{"system": "one"}`), 0o600))
+	if _, err := f.restored(t, nil); backup.ReasonOf(err) != backup.ArchiveGap || !strings.Contains(err.Error(), "missing or not authentic") {
+		t.Errorf("ReplayLogs() with a record that somebody has written: want reason %s, got %v", backup.ArchiveGap, err)
+	}
+}
+
+// decode reads a file of JSON.
+func decode(t *testing.T, name string, into any) {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	must(t, err)
+	must(t, json.Unmarshal(content, into))
+}
+
+// archiveParted: another history begins, and then the store loses all backups.
+func (f *fixture) archiveParted(t *testing.T, c *copied) {
+	t.Helper()
+	a := f.archive(t)
+	a.until(t)
+	c.exec(t, "ALTER USER "+dumperUser+`@'%' ATTRIBUTE '{"`+instance.MySQLSystemAttribute+`": "two"}'`)
+	c.again(t)
+	is := func(what string, is func(Archived) bool) {
+		t.Helper()
+		for began := time.Now(); !is(a.state()); time.Sleep(50 * time.Millisecond) {
+			if time.Since(began) > 30*time.Second {
+				t.Fatalf("%s: the archive is %+v", what, a.state())
+			}
+		}
+	}
+	is("another history has no backup", func(s Archived) bool { return s.System == "two" && !s.BackedUp && !s.Until.IsZero() })
+	f.t, f.task.System = t, "two"
+	f.succeed(backup.Backup)
+	c.exec(t, "INSERT INTO shop.orders (n) VALUES (19)")
+	is("it has", func(s Archived) bool { return s.BackedUp })
+	a.until(t)
+	db, err := f.restored(t, nil)
+	must(t, err)
+	if got := value(t, db, "SELECT MAX(n) FROM shop.orders"); got != "19" {
+		t.Errorf("orders of the other history: want 19, got %s", got)
+	}
+	copies, err := filepath.Glob(filepath.Join(f.Volume, f.folder(), string(backupv1.Physical), "2*"))
+	must(t, err)
+	if len(copies) == 0 {
+		t.Fatalf("there are no backups in %s", f.folder())
+	}
+	for _, name := range copies {
+		must(t, os.RemoveAll(name))
+	}
+	is("nothing can be restored", func(s Archived) bool { return !s.BackedUp && s.Missing.Len() > 0 && s.Ended.IsZero() })
+	f.t = t
+	f.succeed(backup.Backup)
+	is("the next backup has all", func(s Archived) bool { return s.BackedUp && !s.Ended.IsZero() })
 }
 
 // TestMySQLArchive: what is written after a backup is archived, and restored to any time.
@@ -320,6 +385,7 @@ func TestMySQLArchive(t *testing.T) {
 		t.Errorf("orders after the newest backup: want 17-17, got %s", got)
 	}
 	f.archiveFaults(t, c, a)
+	f.archiveParted(t, c)
 	f.succeed(backup.Delete)
 	if left := (&destination{files: f.Volume}).objects(t); len(left) > 0 {
 		t.Errorf("objects are left: %v", left)

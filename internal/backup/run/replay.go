@@ -151,17 +151,9 @@ func (j *job) segments(ctx context.Context, m *backup.Manifest) (segment.Archive
 	a := segment.Archive{}
 	manifests := map[string]*backup.Manifest{}
 	// The record is read before the segments are listed, so that it names none that is not.
-	r := segment.Reached{}
-	switch ok, err := j.store.ReadJSON(ctx, reachedObject, &r); {
-	case backup.ReasonOf(err) == backup.BackupMissing:
-	case err != nil:
+	var err error
+	if a.Reached, err = j.reached(ctx, m.System); err != nil {
 		return a, nil, err
-	case ok:
-		seal := r.Seal
-		r.Seal = ""
-		if j.seal.Check(r, reachedObject, seal) {
-			a.Reached = &r
-		}
 	}
 	l, err := j.store.Since(ctx, m.Started.Add(-segmentMargin))
 	if err != nil {
@@ -186,6 +178,23 @@ func (j *job) segments(ctx context.Context, m *backup.Manifest) (segment.Archive
 		a.Segments, manifests[s.ID] = append(a.Segments, s), item.Manifest
 	}
 	return a.Of(m.System), manifests, nil
+}
+
+// reached returns the newest record of how far the archive of a database is, or nil if there is no authentic one.
+func (j *job) reached(ctx context.Context, system string) (*segment.Reached, error) {
+	r := segment.Reached{}
+	switch ok, err := j.store.ReadJSON(ctx, reachedObject(system), &r); {
+	case backup.ReasonOf(err) == backup.BackupMissing, err == nil && !ok:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	seal := r.Seal
+	r.Seal = ""
+	if r.System != system || !j.seal.Check(r, reachedObject(system), seal) {
+		return nil, nil
+	}
+	return &r, nil
 }
 
 // fetchSegment writes a segment into a file of a server that has a set of transactions, up to the first other one that

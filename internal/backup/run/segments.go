@@ -10,17 +10,25 @@ import (
 	"github.com/storeplane/storeplane/internal/gtid"
 )
 
-// expire removes the segments of binary logs whose transactions the oldest backup has: no restore needs them. Those of
-// another system stay, as its backups do.
+// expire removes the segments of binary logs whose transactions each backup has: no restore needs them. The oldest by
+// its id need not be the one that has the fewest: another one may have begun to copy before it. Those of another system
+// stay, as its backups do.
 func (copies) expire(ctx context.Context, j *job, left *store.Listing) error {
 	system := ownSystem(left)
 	oldest := oldestOf(left, system)
 	if oldest == nil {
 		return nil
 	}
-	has, err := gtid.Parse(oldest.Position)
-	if err != nil {
-		return backup.Errorf(backup.BackupCorrupt, "the manifest of %s: %w", oldest.ID, err)
+	var kept []gtid.Set
+	for _, item := range left.Good() {
+		if !isOf(item, system) {
+			continue
+		}
+		has, err := gtid.Parse(item.Manifest.Position)
+		if err != nil {
+			return backup.Errorf(backup.BackupCorrupt, "the manifest of %s: %w", item.ID, err)
+		}
+		kept = append(kept, has)
 	}
 	logs, err := j.storeOf(ctx, backup.BinaryLog)
 	if err != nil {
@@ -54,7 +62,7 @@ func (copies) expire(ctx context.Context, j *job, left *store.Listing) error {
 			errs = append(errs, logs.Remove(ctx, id))
 		}
 	}
-	for _, s := range a.Of(system).Expired(has) {
+	for _, s := range a.Of(system).Expired(kept) {
 		errs = append(errs, logs.Remove(ctx, s.ID))
 	}
 	return errors.Join(errs...)
@@ -77,5 +85,15 @@ func (copies) delete(ctx context.Context, j *job) error {
 		return err
 	}
 	defer func() { _ = logs.Close() }()
-	return errors.Join(logs.Delete(ctx, reachedObject), logs.RemoveAll(ctx))
+	l, err := logs.List(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, item := range l.Items {
+		if item.Manifest != nil {
+			errs = append(errs, logs.Delete(ctx, reachedObject(item.Manifest.System)))
+		}
+	}
+	return errors.Join(append(errs, logs.RemoveAll(ctx))...)
 }

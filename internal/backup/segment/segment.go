@@ -46,7 +46,8 @@ func (s Segment) Describe(m *backup.Manifest) {
 	m.Position, m.Before = s.Transactions.String(), s.Before.String()
 }
 
-// Reached records that by a time the primary had executed some transactions and no others.
+// Reached records that by a time the primary had executed some transactions and no others. The time is zero in the
+// first record of an archive, which has not begun yet.
 type Reached struct {
 	System   string    `json:"system"`
 	Time     time.Time `json:"time"`
@@ -87,12 +88,15 @@ func (a Archive) Of(system string) Archive {
 	return out
 }
 
-// Expired returns the segments of which a restore needs none: the oldest backup that is kept, which has these
-// transactions, has all of theirs.
-func (a Archive) Expired(oldest gtid.Set) []Segment {
+// Expired returns the segments of which a restore needs none: each backup that is kept has all of their transactions,
+// given those of each. Without a backup none is expired.
+func (a Archive) Expired(kept []gtid.Set) []Segment {
+	if len(kept) == 0 {
+		return nil
+	}
 	var out []Segment
 	for _, s := range a.Segments {
-		if oldest.Contains(s.Transactions) {
+		if !slices.ContainsFunc(kept, func(has gtid.Set) bool { return !has.Contains(s.Transactions) }) {
 			out = append(out, s)
 		}
 	}
@@ -162,6 +166,9 @@ func (a Archive) complete(c Chain, left []Segment) error {
 	case r != nil && !c.Reaches.Contains(r.Executed):
 		lost := r.Executed.Minus(c.Reaches)
 		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has lost its end: %d transactions were in it at %s, and are in no segment: %s. %s", lost.Len(), stamp(r.Time), lost, a.newest(c))
+	}
+	if r == nil && c.Until.IsZero() && len(a.Segments) > 0 {
+		return backup.Errorf(backup.ArchiveGap, "the record of how far the archive of binary logs gets is missing or not authentic, so that its end may be lost. %s", a.newest(c))
 	}
 	for _, s := range a.Damaged {
 		if !c.Reaches.Contains(s.Transactions) {

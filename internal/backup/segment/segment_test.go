@@ -54,7 +54,9 @@ func TestChain(t *testing.T) {
 		archive Archive
 		has     string
 		until   time.Time
-		want    want
+		// unrecorded is true without even the first record.
+		unrecorded bool
+		want       want
 	}{
 		"End": {
 			reason:  "All that is after the backup is applied, in its order.",
@@ -80,6 +82,16 @@ func TestChain(t *testing.T) {
 			reason:  "The backup has all, and there is no archive.",
 			archive: Archive{}, has: "1-3",
 			want: want{},
+		},
+		"NoRecord": {
+			reason:  "It was removed, as the end of the archive may have been.",
+			archive: Archive{Segments: segments}, has: "1-3", unrecorded: true,
+			want: want{IDs: []string{"04-06", "07-09"}, Reason: backup.ArchiveGap, Says: "the record of how far the archive of binary logs gets is missing or not authentic, so that its end may be lost. The newest time before that can be restored to is 2026-11-28 00:09:00 UTC"},
+		},
+		"NoRecordNeeded": {
+			reason:  "What comes after the time is there.",
+			archive: Archive{Segments: segments}, has: "1-3", unrecorded: true, until: at(5),
+			want: want{IDs: []string{"04-06"}},
 		},
 		"Quiet": {
 			reason:  "Nothing was committed until the time, as the newest record says.",
@@ -149,6 +161,9 @@ func TestChain(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			if tc.archive.Reached == nil && !tc.unrecorded {
+				tc.archive.Reached = &Reached{System: "one"}
+			}
 			c, err := tc.archive.Chain(set(t, tc.has), tc.until)
 			got := want{Reason: backup.ReasonOf(err), Says: tc.want.Says}
 			for _, s := range c.Segments {
@@ -207,6 +222,7 @@ func TestChainAlways(t *testing.T) {
 		}
 		a.Segments = rapid.Permutation(a.Segments).Draw(t, "order")
 		by := 0
+		a.Reached = &Reached{System: "one"}
 		if !skewed && rapid.Bool().Draw(t, "recorded") {
 			by = rapid.IntRange(1, n).Draw(t, "by")
 			a.Reached = &Reached{System: "one", Time: at(by), Executed: numbers(1, by)}
@@ -260,18 +276,24 @@ func TestChainAlways(t *testing.T) {
 func TestExpired(t *testing.T) {
 	a := Archive{Segments: []Segment{of(t, 1, 3, ""), of(t, 4, 6, "1-3"), of(t, 7, 9, "1-6"), of(t, 2, 3, "1-1")}}
 	cases := map[string]struct {
-		oldest string
-		want   []string
+		kept []string
+		want []string
 	}{
-		"Some":    {oldest: "1-7", want: []string{"01-03", "02-03", "04-06"}},
-		"None":    {oldest: "1-2"},
-		"Nothing": {oldest: ""},
-		"All":     {oldest: "1-20", want: []string{"01-03", "02-03", "04-06", "07-09"}},
+		"Some":     {kept: []string{"1-7"}, want: []string{"01-03", "02-03", "04-06"}},
+		"None":     {kept: []string{"1-2"}},
+		"Nothing":  {kept: []string{""}},
+		"All":      {kept: []string{"1-20"}, want: []string{"01-03", "02-03", "04-06", "07-09"}},
+		"Fewest":   {kept: []string{"1-20", "1-3", "1-7"}, want: []string{"01-03", "02-03"}},
+		"NoBackup": {},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, s := range a.Expired(set(t, tc.oldest)) {
+			var kept []gtid.Set
+			for _, has := range tc.kept {
+				kept = append(kept, set(t, has))
+			}
+			for _, s := range a.Expired(kept) {
 				got = append(got, s.ID)
 			}
 			slices.Sort(got)

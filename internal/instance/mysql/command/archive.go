@@ -74,13 +74,13 @@ func (r *archiveReport) say(now run.Archived, at time.Time) {
 
 // next returns the next report.
 func (r *archiveReport) next(now run.Archived, at time.Time) instance.Archive {
-	next := instance.Archive{BackedUp: true, Reported: new(at.UTC().Truncate(time.Second))}
+	next := instance.Archive{System: now.System, BackedUp: now.BackedUp, Reported: new(at.UTC().Truncate(time.Second))}
 	until := now.Until
 	if !now.Missing.IsEmpty() && now.Ended.IsZero() {
 		// What was written after the gap cannot be restored yet.
 		until = now.Before
 	}
-	if !until.IsZero() {
+	if !until.IsZero() && now.BackedUp {
 		next.Recoverable = new(until.UTC().Truncate(time.Second))
 	}
 	if !now.Missing.IsEmpty() {
@@ -100,15 +100,22 @@ func (r *archiveReport) next(now run.Archived, at time.Time) instance.Archive {
 	case r.failing.IsZero():
 		r.failing = at
 	}
-	if !r.failing.IsZero() && at.Sub(r.failing) >= failingAfter {
+	switch {
+	case !r.failing.IsZero() && at.Sub(r.failing) >= failingAfter:
 		next.Failing, next.Since = now.Problem, next.Recoverable
+	case now.Behind:
+		next.Failing, next.Since, next.Archiving = behind, next.Recoverable, true
 	}
 	return next
 }
 
-// differs reports whether a report says more than one before: time alone has to have advanced by a step.
+// behind is why the archive fails although all that is received gets into it.
+const behind = "the archive is more than 10 minutes behind the primary, which writes faster than the store takes it, or has written much while the store was away"
+
+// differs reports whether a report says more than one before: time alone, and the words of a problem, have to have
+// advanced by a step.
 func differs(before, next *instance.Archive) bool {
-	if before.Failing != next.Failing || len(before.Gaps) != len(next.Gaps) || (before.Recoverable == nil) != (next.Recoverable == nil) {
+	if (before.Failing == "") != (next.Failing == "") || before.Archiving != next.Archiving || before.BackedUp != next.BackedUp || before.System != next.System || len(before.Gaps) != len(next.Gaps) || (before.Recoverable == nil) != (next.Recoverable == nil) {
 		return true
 	}
 	for i := range next.Gaps {

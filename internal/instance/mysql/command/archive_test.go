@@ -40,7 +40,7 @@ func TestArchiveReport(t *testing.T) {
 		written = append(written, a)
 		return err
 	}}
-	const away = "the store is away"
+	const away = "the store is away: port 48122"
 	for _, step := range []struct {
 		reason string
 		at     time.Duration
@@ -48,26 +48,39 @@ func TestArchiveReport(t *testing.T) {
 		refuse error
 		want   *instance.Archive
 	}{
-		{reason: "The API server is away.", now: run.Archived{Until: began}, refuse: errors.New("away")},
-		{reason: "It is back.", now: run.Archived{Until: began}, want: &instance.Archive{BackedUp: true, Recoverable: after(0)}},
-		{reason: "Time alone is reported in steps.", at: time.Minute, now: run.Archived{Until: *after(time.Minute)}},
-		{reason: "A step.", at: 5 * time.Minute, now: run.Archived{Until: *after(5 * time.Minute)}, want: &instance.Archive{BackedUp: true, Recoverable: after(5 * time.Minute)}},
-		{reason: "A problem may pass.", at: 6 * time.Minute, now: run.Archived{Until: *after(5 * time.Minute), Problem: away}},
+		{reason: "The API server is away.", now: run.Archived{BackedUp: true, Until: began}, refuse: errors.New("away")},
+		{reason: "It is back.", now: run.Archived{BackedUp: true, Until: began}, want: &instance.Archive{BackedUp: true, Recoverable: after(0)}},
+		{reason: "Time alone is reported in steps.", at: time.Minute, now: run.Archived{BackedUp: true, Until: *after(time.Minute)}},
+		{reason: "A step.", at: 5 * time.Minute, now: run.Archived{BackedUp: true, Until: *after(5 * time.Minute)}, want: &instance.Archive{BackedUp: true, Recoverable: after(5 * time.Minute)}},
+		{reason: "A problem may pass.", at: 6 * time.Minute, now: run.Archived{BackedUp: true, Until: *after(5 * time.Minute), Problem: away}},
 		{
-			reason: "It does not.", at: 7 * time.Minute, now: run.Archived{Until: *after(5 * time.Minute), Problem: away},
+			reason: "It does not.", at: 7 * time.Minute, now: run.Archived{BackedUp: true, Until: *after(5 * time.Minute), Problem: away},
 			want: &instance.Archive{BackedUp: true, Recoverable: after(5 * time.Minute), Failing: away, Since: after(5 * time.Minute)},
 		},
+		{reason: "Its words alone change.", at: 7*time.Minute + time.Second, now: run.Archived{BackedUp: true, Until: *after(5 * time.Minute), Problem: "the store is away: port 48124"}},
 		{
-			reason: "Something is lost.", at: 8 * time.Minute, now: run.Archived{Until: *after(8 * time.Minute), Missing: lost, Before: *after(time.Minute)},
+			reason: "It is over, and the archive far behind.", at: 7*time.Minute + 2*time.Second, now: run.Archived{BackedUp: true, Until: *after(5 * time.Minute), Behind: true},
+			want: &instance.Archive{BackedUp: true, Recoverable: after(5 * time.Minute), Failing: behind, Since: after(5 * time.Minute), Archiving: true},
+		},
+		{
+			reason: "Something is lost.", at: 8 * time.Minute, now: run.Archived{BackedUp: true, Until: *after(8 * time.Minute), Missing: lost, Before: *after(time.Minute)},
 			want: &instance.Archive{BackedUp: true, Recoverable: after(time.Minute), Gaps: gap(nil)},
 		},
 		{
-			reason: "A backup has it.", at: 9 * time.Minute, now: run.Archived{Until: *after(9 * time.Minute), Missing: lost, Before: *after(time.Minute), Ended: *after(8 * time.Minute)},
+			reason: "A backup has it.", at: 9 * time.Minute, now: run.Archived{BackedUp: true, Until: *after(9 * time.Minute), Missing: lost, Before: *after(time.Minute), Ended: *after(8 * time.Minute)},
 			want: &instance.Archive{BackedUp: true, Recoverable: after(9 * time.Minute), Gaps: gap(after(8 * time.Minute))},
 		},
 		{
-			reason: "It is far behind, and lives.", at: 14 * time.Minute, now: run.Archived{Until: *after(9 * time.Minute), Missing: lost, Before: *after(time.Minute), Ended: *after(8 * time.Minute)},
+			reason: "It is far behind, and lives.", at: 14 * time.Minute, now: run.Archived{BackedUp: true, Until: *after(9 * time.Minute), Missing: lost, Before: *after(time.Minute), Ended: *after(8 * time.Minute)},
 			want: &instance.Archive{BackedUp: true, Recoverable: after(9 * time.Minute), Gaps: gap(after(8 * time.Minute))},
+		},
+		{
+			reason: "Another history has begun, and has no backup.", at: 15 * time.Minute, now: run.Archived{System: "two", Until: *after(15 * time.Minute)},
+			want: &instance.Archive{System: "two"},
+		},
+		{
+			reason: "It has one.", at: 16 * time.Minute, now: run.Archived{System: "two", BackedUp: true, Until: *after(16 * time.Minute)},
+			want: &instance.Archive{System: "two", BackedUp: true, Recoverable: after(16 * time.Minute)},
 		},
 	} {
 		written, refuse = nil, step.refuse

@@ -57,7 +57,7 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 	cannot := func(err error) error {
 		err = fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
 		if r := backup.ReasonOf(err); replays && (r == backup.ArchiveGap || r == backup.BackupMissing) {
-			err = fmt.Errorf("%w. To restore something else create the claim again, with another restoreFrom.time, or with restoreFrom.id and no time", err)
+			err = fmt.Errorf("%w. %s", err, instead(want.Time != nil))
 		}
 		return err
 	}
@@ -79,6 +79,14 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 		}
 		return nil
 	}, nil
+}
+
+// instead describes what can be restored if the archive does not have what is wanted.
+func instead(toTime bool) string {
+	if toTime {
+		return "To restore something else create the claim again, with another restoreFrom.time, or with restoreFrom.id and no time"
+	}
+	return "To restore a backup alone set restoreFrom.id, and to restore what the archive has create the claim again with restoreFrom.time"
 }
 
 // series matches the series in a version, such as 9.7 in 9.7.4.

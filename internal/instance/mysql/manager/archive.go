@@ -37,6 +37,7 @@ func archiveOf(reports *corev1.ConfigMap, before *instance.Archive, began, now t
 	last := began
 	if a.Reported != nil {
 		last = *a.Reported
+		resume(a, before)
 	}
 	switch {
 	case now.Sub(last) > silentAfter && now.Sub(began) < grace:
@@ -47,4 +48,17 @@ func archiveOf(reports *corev1.ConfigMap, before *instance.Archive, began, now t
 		return before
 	}
 	return a
+}
+
+// resume completes a report of a pod that has started again, and does not know yet how far the archive is.
+func resume(a, before *instance.Archive) {
+	if before == nil {
+		return
+	}
+	if a.System == "" {
+		a.System, a.BackedUp, a.Gaps = before.System, before.BackedUp, before.Gaps
+	}
+	if a.Recoverable == nil && a.BackedUp && !a.Open() && a.System == before.System {
+		a.Recoverable = before.Recoverable
+	}
 }

@@ -23,11 +23,26 @@ func TestArchiveOf(t *testing.T) {
 		now    time.Time
 		want   *instance.Archive
 	}{
-		"New":       {reason: "The pod may still have to start.", now: began.Add(time.Minute)},
-		"Never":     {reason: "It does not start.", now: began.Add(12 * time.Minute), want: &instance.Archive{Failing: silent}},
-		"NeverYet":  {reason: "It did not under the primary before either.", before: &instance.Archive{Failing: silent}, now: began.Add(time.Minute), want: &instance.Archive{Failing: silent}},
-		"Reported":  {reason: "It has reported.", report: report, now: began.Add(6 * time.Minute), want: &good},
-		"Catching":  {reason: "It is far behind, and says so.", report: `{"reported": "2026-01-01T00:01:00Z"}`, now: began.Add(6 * time.Minute), want: &instance.Archive{Reported: &at}},
+		"New":      {reason: "The pod may still have to start.", now: began.Add(time.Minute)},
+		"Never":    {reason: "It does not start.", now: began.Add(12 * time.Minute), want: &instance.Archive{Failing: silent}},
+		"NeverYet": {reason: "It did not under the primary before either.", before: &instance.Archive{Failing: silent}, now: began.Add(time.Minute), want: &instance.Archive{Failing: silent}},
+		"Reported": {reason: "It has reported.", report: report, now: began.Add(6 * time.Minute), want: &good},
+		"Catching": {reason: "It is far behind, and says so.", report: `{"reported": "2026-01-01T00:01:00Z"}`, now: began.Add(6 * time.Minute), want: &instance.Archive{Reported: &at}},
+		"Restarted": {
+			reason: "The pod was replaced, and does not know yet how far it is.", report: `{"reported": "2026-01-01T00:01:00Z", "system": "one", "backedUp": true}`,
+			before: &instance.Archive{System: "one", BackedUp: true, Recoverable: &began, Reported: &began}, now: began.Add(2 * time.Minute),
+			want: &instance.Archive{System: "one", BackedUp: true, Recoverable: &began, Reported: &at},
+		},
+		"RestartedAway": {
+			reason: "The pod was replaced while the store is away.", report: `{"reported": "2026-01-01T00:01:00Z", "failing": "the store is away"}`,
+			before: &instance.Archive{System: "one", BackedUp: true, Recoverable: &began, Reported: &began}, now: began.Add(2 * time.Minute),
+			want: &instance.Archive{System: "one", BackedUp: true, Recoverable: &began, Reported: &at, Failing: "the store is away"},
+		},
+		"Parted": {
+			reason: "Another history has begun.", report: `{"reported": "2026-01-01T00:01:00Z", "system": "two"}`,
+			before: &instance.Archive{System: "one", BackedUp: true, Recoverable: &began, Reported: &began}, now: began.Add(2 * time.Minute),
+			want: &instance.Archive{System: "two", Reported: &at},
+		},
 		"Silent":    {reason: "It was evicted.", report: report, now: began.Add(13 * time.Minute), want: &instance.Archive{Recoverable: &at, Reported: &at, Failing: silent, Since: &at}},
 		"Resumed":   {reason: "The database was hibernated, and the pod starts, too.", report: old, before: &good, now: began.Add(30 * time.Second), want: &good},
 		"StillDead": {reason: "Another primary does not bring it back.", report: old, before: dead, now: began.Add(30 * time.Second), want: dead},
