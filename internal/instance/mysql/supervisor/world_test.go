@@ -61,7 +61,7 @@ type running struct {
 
 func newWorld(t *testing.T, size int) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), program: mysqltest.Program(t), port: 33060, size: size, servers: map[string]*running{}, away: map[string]bool{}}
+	w := &world{t: t, dir: t.TempDir(), program: mysqltest.Program(t), port: 23060, size: size, servers: map[string]*running{}, away: map[string]bool{}}
 	// The servers know each other by one authority, and clients know them by another.
 	now := time.Now()
 	control, controlErr := pki.Authority("orders-control", pki.Pair{}, now)
