@@ -76,6 +76,10 @@ func (d *cluster) archiving() verdict {
 		return d.fullVerdict()
 	case a.Failing != "":
 		return failing(a)
+	case d.archivesLogs() && !a.BackedUp && a.Open():
+		return verdict{reason: appsv1.ReasonArchiveGap, message: "The store holds no backup: nothing can be restored until one has been made, which begins by itself"}
+	case d.archivesLogs() && !a.BackedUp:
+		return verdict{reason: appsv1.ReasonPending, message: "The binary logs are archived, and can be restored once there is a backup of this database"}
 	case a.Lost():
 		return verdict{reason: appsv1.ReasonArchiveGap, message: "The repository holds no backup: nothing can be restored until " + d.gapBackup() + " has made one"}
 	case a.Open() && d.archivesLogs():

@@ -52,6 +52,10 @@ func (d *cluster) dump(b *backupv1.Backup) {
 		b.Annotations[backupv1.RunNowAnnotation] = "gap-" + build.Digest(a.Gaps[0].First)[:8]
 		return
 	}
+	if d.lacksCopy() {
+		b.Annotations[backupv1.RunNowAnnotation] = "of-" + build.Digest(d.live.cluster.Archive.System)[:8]
+		return
+	}
 	if !d.spec.Hibernated && d.live.watcher.isEmpty(d.live.created) {
 		// The database is backed up before its schedule is due, at each new place. Older backups are
 		// those of an earlier claim of its name.
@@ -61,6 +65,20 @@ func (d *cluster) dump(b *backupv1.Backup) {
 		}
 		b.Annotations[backupv1.RunNowAnnotation] = "first-" + build.Digest(string(o.Type), o.Bucket, o.Prefix, o.Endpoint, d.live.created.UTC().Format(time.RFC3339)+of)[:8]
 	}
+}
+
+// copiedWithin is how long a copy may be made before the pod that archives binary logs has noticed it.
+const copiedWithin = 15 * time.Minute
+
+// lacksCopy reports whether the store has copies of this name, and none of the database that there is now: another history
+// began where a user has named the server to lead.
+func (d *cluster) lacksCopy() bool {
+	a := d.live.cluster.Archive
+	if !d.backup.physical || d.spec.Hibernated || a == nil || a.System == "" || a.BackedUp || a.Open() {
+		return false
+	}
+	w := &d.live.watcher
+	return !w.isEmpty(d.live.created) && w.isOlder(d.live.now.Add(-copiedWithin))
 }
 
 // dumpable reports whether the user of backups exists, and reads all databases. It does also where reports

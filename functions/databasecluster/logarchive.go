@@ -92,7 +92,8 @@ func (d *cluster) logArchivePolicy() *networkingv1.NetworkPolicy {
 // logArchiver returns the Deployment whose pod archives binary logs.
 func (d *cluster) logArchiver() *k8sappsv1.Deployment {
 	replicas := int32(1)
-	if d.spec.Hibernated {
+	if d.spec.Hibernated && d.live.set.Status.Replicas == 0 {
+		// It receives what the primary takes until it stops: binary logs are deleted when servers start after days.
 		replicas = 0
 	}
 	return &k8sappsv1.Deployment{

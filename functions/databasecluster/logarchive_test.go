@@ -75,6 +75,10 @@ func TestLogArchive(t *testing.T) {
 	}
 
 	c.Edit(true, "hibernated")
+	c.Reconcile()
+	if n := *functionstest.As[appsv1.Deployment](t, c.Observed["archive"]).Spec.Replicas; n != 1 {
+		t.Error("the last writes of a database that is being hibernated are not archived")
+	}
 	c.Settle()
 	if n := *functionstest.As[appsv1.Deployment](t, c.Observed["archive"]).Spec.Replicas; n != 0 {
 		t.Errorf("%d pods archive the binary logs of a database that is hibernated", n)
@@ -107,7 +111,7 @@ func TestLogArchiveReported(t *testing.T) {
 		reason  string
 		archive *instance.Archive
 		want    string
-		runs    bool
+		runs    string
 	}{
 		{reason: "Nothing is known yet.", want: "False Pending Nothing has been archived yet"},
 		{reason: "All is archived.", archive: &instance.Archive{Recoverable: &at, BackedUp: true}, want: "True Archiving"},
@@ -116,12 +120,24 @@ func TestLogArchiveReported(t *testing.T) {
 			want: "False Failing What is written is not archived: cannot archive binary logs: the store is away",
 		},
 		{
-			reason: "Binary logs were lost.", archive: &instance.Archive{Recoverable: &at, BackedUp: true, Gaps: []instance.Gap{{First: lost, Last: lost, From: &at}}}, runs: true,
+			reason: "Binary logs were lost.", archive: &instance.Archive{Recoverable: &at, BackedUp: true, Gaps: []instance.Gap{{First: lost, Last: lost, From: &at}}}, runs: "gap-",
 			want: "False ArchiveGap Transactions " + lost + " are in no binary log any more: what was written after them can be restored once a backup has been made, which begins by itself",
 		},
 		{
 			reason: "A backup has them.", archive: &instance.Archive{Recoverable: &at, BackedUp: true, Gaps: []instance.Gap{{First: lost, Last: lost, From: &at, To: &at}}},
 			want: "True Archiving",
+		},
+		{
+			reason: "Another history has begun.", archive: &instance.Archive{System: "two"}, runs: "of-",
+			want: "False Pending The binary logs are archived, and can be restored once there is a backup of this database",
+		},
+		{
+			reason: "The store has lost all.", archive: &instance.Archive{System: "two", Gaps: []instance.Gap{{First: lost, Last: lost}}}, runs: "gap-",
+			want: "False ArchiveGap The store holds no backup: nothing can be restored until one has been made, which begins by itself",
+		},
+		{
+			reason: "The primary writes too fast.", archive: &instance.Archive{Recoverable: &at, BackedUp: true, Failing: "the archive is behind", Archiving: true},
+			want: "False Failing What is written is archived, and may be lost to a restore: the archive is behind",
 		},
 	} {
 		c.ReportCluster(func(r *instance.Cluster) { r.Archive = tc.archive })
@@ -131,7 +147,7 @@ func TestLogArchiveReported(t *testing.T) {
 			t.Errorf("%s\nArchivingHealthy: want %s, got %s", tc.reason, tc.want, got)
 		}
 		run := functionstest.As[backupv1.Backup](t, c.Observed["backup"]).Annotations[backupv1.RunNowAnnotation]
-		if strings.HasPrefix(run, "gap-") != tc.runs {
+		if (run == "") != (tc.runs == "") || !strings.HasPrefix(run, tc.runs) {
 			t.Errorf("%s\nthe Backup is asked to run: %q", tc.reason, run)
 		}
 	}

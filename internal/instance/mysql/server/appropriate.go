@@ -22,12 +22,12 @@ func (s Server) Appropriate(ctx context.Context, replicationUser []string) error
 		for _, table := range channels {
 			statements = append(statements, "DELETE FROM "+table)
 		}
-		var n int
-		if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM mysql.user WHERE user = ? AND host = ?", dumper.name, dumper.host).Scan(&n); err != nil {
-			return fmt.Errorf("cannot find the user of %s: %w", dumper.of, err)
+		statement, err := renewal(ctx, conn)
+		if err != nil {
+			return err
 		}
-		if n > 0 {
-			statements = append(statements, "ALTER USER "+literal(dumper.name)+"@"+literal(dumper.host)+" ATTRIBUTE "+newSystem())
+		if statement != "" {
+			statements = append(statements, statement)
 		}
 		locks, err := lockOthers(ctx, conn)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/verifier"
@@ -101,6 +102,49 @@ func (s Server) own(ctx context.Context, u ownUser, password string) error {
 		}
 		return nil
 	})
+}
+
+// renewFor is how long a primary that has just founded its group may refuse to write.
+const renewFor = 10 * time.Second
+
+// RenewSystem gives the data another identifier, in all servers of the group: what is written from now on does not go on
+// with all that was archived before. The server must be the primary. It is no error if the user of backups, which carries
+// the identifier, does not exist.
+func (s Server) RenewSystem(ctx context.Context) error {
+	until := time.Now().Add(renewFor)
+	for {
+		err := s.with(ctx, changeTimeout, func(ctx context.Context, conn *sql.Conn) error {
+			statement, err := renewal(ctx, conn)
+			if err != nil || statement == "" {
+				return err
+			}
+			if _, err := conn.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("cannot give the data another identifier: %w", err)
+			}
+			return nil
+		})
+		if err == nil || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// renewal returns the statement that gives the data another identifier, or "" where the user that carries it does not
+// exist.
+func renewal(ctx context.Context, conn *sql.Conn) (string, error) {
+	var n int
+	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM mysql.user WHERE user = ? AND host = ?", dumper.name, dumper.host).Scan(&n); err != nil {
+		return "", fmt.Errorf("cannot find the user of %s: %w", dumper.of, err)
+	}
+	if n == 0 {
+		return "", nil
+	}
+	return "ALTER USER " + literal(dumper.name) + "@" + literal(dumper.host) + " ATTRIBUTE " + newSystem(), nil
 }
 
 // newSystem returns the attribute with a new identifier of the data, as a literal.

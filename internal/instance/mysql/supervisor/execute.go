@@ -88,6 +88,12 @@ func (s *Supervisor) bootstrap(ctx context.Context, c *group.Cluster) error {
 	if err := s.server.Bootstrap(ctx, s.membership(mine.Name, c)); err != nil {
 		return errors.Join(err, s.server.Leave(ctx))
 	}
+	if c.Named != "" {
+		// A user has decided that transactions are given up which other volumes had, and an archive may have.
+		if err := s.server.RenewSystem(ctx); err != nil {
+			return errors.Join(err, s.server.Leave(ctx))
+		}
+	}
 	if err := s.confirm(ctx, mine); err != nil {
 		return errors.Join(err, s.server.Leave(ctx))
 	}

@@ -54,6 +54,10 @@ func TestVolumes(t *testing.T) {
 	l.check()
 
 	t.Run("a volume that parted leads by the annotation alone", func(t *testing.T) {
+		if err := w.server(w.leader()).server.Dumper(t.Context(), "dumps"); err != nil {
+			t.Fatal(err)
+		}
+		before := w.query(w.leader(), systemQuery)
 		lost := other()
 		for n := range 3 {
 			w.leave(n)
@@ -77,6 +81,16 @@ func TestVolumes(t *testing.T) {
 		w.named = ""
 		w.mu.Unlock()
 		w.until("three members", joinWithin, func() bool { return w.online() == 3 })
+		// An archive has what the others had, and must not go on with it.
+		after := w.query(w.leader(), systemQuery)
+		if before == "" || after == before {
+			t.Errorf("identifier of the data: %q before, %q after", before, after)
+		}
+		for n := range 3 {
+			if got := w.query(pod(n), systemQuery); got != after {
+				t.Errorf("identifier of the data at %s: got %q, want %q", pod(n), got, after)
+			}
+		}
 	})
 }
 
