@@ -114,40 +114,27 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 	if spec == nil {
 		spec = &appsv1.DatabaseBackup{}
 	}
-	b.enabled = d.profile.Backups
-	if spec.Enabled != nil {
-		b.enabled = *spec.Enabled
-	}
-	if !b.enabled {
+	if b.enabled = backsUp(&d.spec); !b.enabled {
 		return nil
+	}
+	if err := CheckBackup(&d.spec, &d.settings); err != nil {
+		return err
 	}
 	b.watched = c.HasKind(backupSchema, backups)
 	b.schedule, b.incremental, b.retention = cmp.Or(string(spec.Schedule), defaultSchedule), string(spec.IncrementalSchedule), cmp.Or(spec.Retention, backup.DefaultRetention)
-	if _, _, err := build.ParseSchedule(b.schedule, ""); err != nil {
-		return compose.Invalidf("backup.schedule: %v", err)
-	}
-	if b.incremental != "" {
-		if _, _, err := build.ParseSchedule(b.incremental, ""); err != nil {
-			return compose.Invalidf("backup.incrementalSchedule: %v", err)
-		}
-	}
 	if spec.Encryption != nil {
 		b.encryption = &spec.Encryption.SecretRef
 	}
-	from, where := spec.Destination, "backup.destination"
-	if from == nil && d.settings.Backup != nil {
-		from, where = d.settings.Backup.Destination(), "EnvironmentConfig storeplane: data.backup"
-	}
+	from, where := placeOf(spec, &d.settings)
 	if !d.traits.Archives {
-		if from == nil || from.Type == string(backupv1.Volume) && from.Bucket == "" {
-			return d.unplaced(b, spec)
+		if isNowhere(from) {
+			// No volume is created for dumps, since it would not outlive the claim. A condition reports it.
+			b.enabled, b.unplaced = false, true
+			return nil
 		}
 		if err := d.resolveMethod(b, spec); err != nil {
 			return err
 		}
-	}
-	if err := checkMethod(spec.Method, d.server, d.traits.Archives, from != nil && from.Type == string(backupv1.Volume)); err != nil {
-		return err
 	}
 	if from == nil {
 		from, b.fallback = &appsv1.BackupDestination{Type: string(backupv1.Volume)}, true

@@ -19,17 +19,6 @@ import (
 // dumper is the component of the Secret with which backups connect.
 const dumper = backup.Dumper
 
-// unplaced refuses backups that have no place, if the claim asks for them. Those that its environment has by
-// default are not made, and a condition reports that: no volume is created for dumps, since it would not
-// outlive the claim.
-func (d *inputs) unplaced(b *backing, spec *appsv1.DatabaseBackup) error {
-	if spec.Enabled != nil {
-		return compose.Invalidf("backup.destination is needed with engine %s, and its bucket with type volume: name a store or a volume claim, or have the platform team set a store in EnvironmentConfig storeplane", d.server)
-	}
-	b.enabled, b.unplaced = false, true
-	return nil
-}
-
 // addDumps declares the Backup, after the Secret by which it connects.
 func (d *cluster) addDumps(add func(compose.Component)) {
 	if !d.backup.watched || !d.dumpable() {
@@ -85,17 +74,6 @@ func (d *cluster) lacksCopy() bool {
 // were lost, if it did before.
 func (d *inputs) dumpable() bool {
 	return d.live.cluster.Dumps || d.live.dumper || d.live.watcher.exists
-}
-
-// checkDumps refuses fields that mean nothing for dumps.
-func checkDumps(spec *appsv1.DatabaseBackup, engine string) error {
-	switch {
-	case spec.IncrementalSchedule != "":
-		return compose.Invalidf("backup.incrementalSchedule is not available with engine %s: each backup is a whole one: leave it out, and set backup.method to physical to archive what is written between them", engine)
-	case spec.StorageSize != "":
-		return compose.Invalidf("backup.storageSize is not available with engine %s: name a volume claim in backup.destination.bucket", engine)
-	}
-	return nil
 }
 
 // dumperSecret returns the Secret with which backups connect: as a user that reads all databases, and to no

@@ -170,22 +170,8 @@ func (d *cluster) logArchiveTask() string {
 	return string(b)
 }
 
-// checkMethod refuses a method that the engine does not have, or not at a place.
-func checkMethod(method string, server string, archives, isVolume bool) error {
-	switch {
-	case archives && method == string(backupv1.Logical):
-		return compose.Invalidf("backup.method: logical is not available with engine %s, whose backups are physical: leave it out, and create a Backup of method logical beside the claim", server)
-	case !archives && method == string(backupv1.Physical) && isVolume:
-		return compose.Invalidf("backup.method: physical needs an object store with engine %s: a volume claim is mounted on one node, and binary logs come from all: name another backup.destination, or leave the method out", server)
-	}
-	return nil
-}
-
 // resolveMethod resolves the method of the backups of an engine that does not archive its log itself.
 func (d *inputs) resolveMethod(b *backing, spec *appsv1.DatabaseBackup) error {
-	if err := checkDumps(spec, d.server); err != nil {
-		return err
-	}
 	b.physical = spec.Method == string(backupv1.Physical)
 	return d.checkSwitched(b)
 }

@@ -135,7 +135,11 @@ func (s *shop) read(c *compose.Claim, defaults settings.Settings) (err error) {
 	if err := s.checkPods(c); err != nil {
 		return err
 	}
-	if err := databasecluster.Check(&s.database().Spec); err != nil {
+	db := s.database()
+	if err := databasecluster.Check(&db.Spec); err != nil {
+		return compose.Invalidf("database.%v", err)
+	}
+	if err := databasecluster.CheckBackup(&db.Spec, &s.settings); err != nil {
 		return compose.Invalidf("database.%v", err)
 	}
 	if err := guardrails.Enforce(guardrails.EcommercePlatform(c.Namespace(), &s.spec), s.settings.Policy); err != nil {
