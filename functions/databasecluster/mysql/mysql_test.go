@@ -147,6 +147,35 @@ func TestBufferPool(t *testing.T) {
 	}
 }
 
+// TestPerformanceSchema: a single server for development has none unless the claim asks for it. Members of a group need it.
+func TestPerformanceSchema(t *testing.T) {
+	for name, tc := range map[string]struct {
+		size        int32
+		environment appsv1.Environment
+		parameters  map[string]string
+		want        []string
+	}{
+		"Development": {size: 1, want: []string{"performance-schema=OFF"}},
+		"Asked":       {size: 1, parameters: map[string]string{"performance_schema": "ON"}, want: []string{"performance-schema=OFF", `performance_schema="ON"`}},
+		"Group":       {size: 3},
+		"Staging":     {size: 1, environment: appsv1.Staging},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := claimed(tc.size, 0, tc.parameters)
+			d.Spec.Environment = tc.environment
+			var got []string
+			for line := range strings.Lines(d.options()) {
+				if strings.HasPrefix(line, "performance") {
+					got = append(got, strings.TrimSpace(line))
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("options: -want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestOptions: whatever the values of parameters that Check accepts, the file has the options that are
 // meant, in one line each. Others are refused for a quotation mark or a control character alone.
 func TestOptions(t *testing.T) {

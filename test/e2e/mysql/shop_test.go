@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,8 +26,10 @@ const (
 	shopFrontend = shopName + "-frontend-web"
 	shopPort     = 8080
 
-	// shopWithin is how soon a shop for development is Ready on a warm cluster.
+	// shopWithin is how soon a shop for development is Ready on a warm cluster, and shopMemory how many bytes its
+	// database may have resident then.
 	shopWithin = time.Minute
+	shopMemory = 400 << 20
 )
 
 // published is the shop with MySQL, as it is published.
@@ -77,6 +80,9 @@ func (s *shop) sells(ctx context.Context, n notes) error {
 	if took > shopWithin {
 		return fmt.Errorf("the shop was Ready after %.1f s, and has %.0f s", took.Seconds(), shopWithin.Seconds())
 	}
+	if err := s.fits(n); err != nil {
+		return err
+	}
 	var err error
 	if s.client, err = harness.StartClient(ctx, cluster, s.world); err != nil {
 		return err
@@ -100,6 +106,19 @@ func (s *shop) sells(ctx context.Context, n notes) error {
 		}
 		return a.Status == 200 && strings.Contains(a.Body, id), fmt.Sprintf("%d %s", a.Status, a.Body)
 	})
+}
+
+// fits: the only server of a database for development needs little memory, as far as that can be read here.
+func (s *shop) fits(n notes) error {
+	resident, err := harness.Resident(s.world.Get("Pod", shopDatabase+"-mysql-0"), "mysqld")
+	if errors.Is(err, harness.ErrNotNode) {
+		return nil
+	}
+	n.Addf("%d MiB resident", resident>>20)
+	if err == nil && resident > shopMemory {
+		return fmt.Errorf("the database's server has %d MiB resident, and may have %d", resident>>20, shopMemory>>20)
+	}
+	return err
 }
 
 // order places an order and returns its id.
