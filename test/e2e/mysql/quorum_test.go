@@ -39,6 +39,9 @@ func (d *database) losesAllAfterFailover(ctx context.Context, n notes) error {
 
 // emptyAndLost: a group without any data of users comes back after all its pods were lost.
 func (d *database) emptyAndLost(ctx context.Context, n notes) error {
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
 	start := time.Now()
 	if err := d.losesAll(ctx, n); err != nil {
 		return err
