@@ -151,9 +151,15 @@ func (g *ground) images(claim string) []string {
 	return out
 }
 
-// runs reports whether all servers of a database run the same image, one that is as expected, and
-// whether its claim is Ready and Running.
+// runs reports whether all servers of a database run the same image, one that is as expected, and are
+// ready, and whether its claim is Ready and Running.
 func (g *ground) runs(claim string, is func(image string) bool) (bool, string) {
+	for _, p := range g.world.List("Pod") {
+		if strings.HasPrefix(p.GetName(), claim+"-postgresql-") && (p.GetDeletionTimestamp() != nil || !harness.ClaimOf(p).Is("Ready")) {
+			// The claim may not have seen it yet.
+			return false, "pod " + p.GetName() + " is not ready"
+		}
+	}
 	if got := g.images(claim); len(got) != 1 || !is(got[0]) {
 		return false, "its servers run " + strings.Join(got, ", ")
 	}
