@@ -77,13 +77,15 @@ func (d *cluster) archiving() verdict {
 	case a.Failing != "":
 		return failing(a)
 	case d.archivesLogs() && !a.BackedUp && a.Open():
-		return verdict{reason: appsv1.ReasonArchiveGap, message: "The store holds no backup: nothing can be restored until one has been made, which begins by itself"}
+		return verdict{reason: appsv1.ReasonArchiveGap, message: "The store holds no backup: nothing can be restored until one is complete, which starts automatically"}
+	case d.archivesLogs() && !a.BackedUp && d.live.watcher.hasSince(d.live.created):
+		return verdict{reason: appsv1.ReasonArchiveGap, message: "Another history of this database has begun, and nothing of it can be restored until a backup is complete, which starts automatically: if it fails, annotate the Backup with backup.example.com/run-now"}
 	case d.archivesLogs() && !a.BackedUp:
 		return verdict{reason: appsv1.ReasonPending, message: "The binary logs are archived, and can be restored once there is a backup of this database"}
 	case a.Lost():
 		return verdict{reason: appsv1.ReasonArchiveGap, message: "The repository holds no backup: nothing can be restored until " + d.gapBackup() + " has made one"}
 	case a.Open() && d.archivesLogs():
-		return verdict{reason: appsv1.ReasonArchiveGap, message: clip("Transactions " + a.Gaps[0].String() + " are in no binary log any more: what was written after them can be restored once a backup has been made, which begins by itself")}
+		return verdict{reason: appsv1.ReasonArchiveGap, message: clip("Transactions " + a.Gaps[0].String() + " are in no binary log any more: what was written after them can be restored once a backup is complete, which starts automatically")}
 	case a.Open():
 		return verdict{reason: appsv1.ReasonArchiveGap, message: "WAL " + d.openGap().String() + " is lost: what was written after it can be restored once " + d.gapBackup() + " has made a backup"}
 	case a.Recoverable == nil:

@@ -67,7 +67,7 @@ func (d *cluster) lacksCopy() bool {
 		return false
 	}
 	w := &d.live.watcher
-	return !w.isEmpty(d.live.created) && w.isOlder(d.live.now.Add(-copiedWithin))
+	return w.hasSince(d.live.created) && w.isOlder(d.live.now.Add(-copiedWithin))
 }
 
 // dumpable reports whether the user of backups exists, and reads all databases. It does also where reports

@@ -111,6 +111,12 @@ func (b *backupStatus) isEmpty(since time.Time) bool {
 	return p.CatalogTime != "" && (p.Count == 0 || b.isOlder(since))
 }
 
+// hasSince reports whether the store is known to have a backup that was made since a time.
+func (b *backupStatus) hasSince(since time.Time) bool {
+	p := &b.Status.AtProvider
+	return p.CatalogTime != "" && p.Count > 0 && !b.isOlder(since)
+}
+
 // isOlder reports whether the newest backup was made before a time.
 func (b *backupStatus) isOlder(than time.Time) bool {
 	last, err := time.Parse(time.RFC3339, b.Status.AtProvider.LastSuccessfulTime)

@@ -121,7 +121,7 @@ func TestLogArchiveReported(t *testing.T) {
 		},
 		{
 			reason: "Binary logs were lost.", archive: &instance.Archive{Recoverable: &at, BackedUp: true, Gaps: []instance.Gap{{First: lost, Last: lost, From: &at}}}, runs: "gap-",
-			want: "False ArchiveGap Transactions " + lost + " are in no binary log any more: what was written after them can be restored once a backup has been made, which begins by itself",
+			want: "False ArchiveGap Transactions " + lost + " are in no binary log any more: what was written after them can be restored once a backup is complete, which starts automatically",
 		},
 		{
 			reason: "A backup has them.", archive: &instance.Archive{Recoverable: &at, BackedUp: true, Gaps: []instance.Gap{{First: lost, Last: lost, From: &at, To: &at}}},
@@ -129,11 +129,11 @@ func TestLogArchiveReported(t *testing.T) {
 		},
 		{
 			reason: "Another history has begun.", archive: &instance.Archive{System: "two"}, runs: "of-",
-			want: "False Pending The binary logs are archived, and can be restored once there is a backup of this database",
+			want: "False ArchiveGap Another history of this database has begun, and nothing of it can be restored until a backup is complete, which starts automatically: if it fails, annotate the Backup with backup.example.com/run-now",
 		},
 		{
 			reason: "The store has lost all.", archive: &instance.Archive{System: "two", Gaps: []instance.Gap{{First: lost, Last: lost}}}, runs: "gap-",
-			want: "False ArchiveGap The store holds no backup: nothing can be restored until one has been made, which begins by itself",
+			want: "False ArchiveGap The store holds no backup: nothing can be restored until one is complete, which starts automatically",
 		},
 		{
 			reason: "The primary writes too fast.", archive: &instance.Archive{Recoverable: &at, BackedUp: true, Failing: "the archive is behind", Archiving: true},

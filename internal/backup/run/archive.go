@@ -143,6 +143,9 @@ type archiver struct {
 	sampled, compared time.Time
 	vouched           bool
 
+	// stopped is the problem for which it is not known how far the archive is, or "".
+	stopped string
+
 	// looked is when the newest backup was looked for, and newest is its id, and newestHas are its transactions.
 	looked    time.Time
 	newest    string
@@ -247,7 +250,7 @@ func (a *archiver) begin(ctx context.Context) error {
 	}
 	if system != a.system {
 		a.system, a.known, a.newest, a.newestHas, a.sample, a.recorded = system, false, "", gtid.Set{}, nil, time.Time{}
-		a.state = Archived{System: system}
+		a.state, a.stopped = Archived{}, ""
 	}
 	if !a.known {
 		if err := a.resume(ctx, purged); err != nil {
@@ -258,7 +261,12 @@ func (a *archiver) begin(ctx context.Context) error {
 		a.have = a.have.Union(lost)
 		a.lose(lost)
 	}
-	return a.look(ctx)
+	if err := a.look(ctx); err != nil {
+		return err
+	}
+	// From now on it is known whether there is a backup.
+	a.state.System = system
+	return nil
 }
 
 // identify returns the identifier of the primary's data, and which transactions are in none of its binary logs. A server

@@ -117,7 +117,7 @@ func (a *archiver) readFile(ctx context.Context, name string, end bool) (bool, e
 		}
 	}
 	// What is archived after a problem says that it is over.
-	due := closed || end || a.state.Problem != "" || a.Now().Sub(a.part.since) >= a.pace.Cut
+	due := closed || end || a.state.Problem != a.stopped || a.Now().Sub(a.part.since) >= a.pace.Cut
 	if a.part.Transactions.IsEmpty() || !due {
 		return closed, nil
 	}
@@ -164,7 +164,7 @@ func (a *archiver) cut(ctx context.Context, f *os.File) error {
 	a.have, a.cuts = a.have.Union(s.Transactions), true
 	a.part = part{file: a.part.file, start: a.part.end, end: a.part.end}
 	a.stored.Store(a.part.end)
-	a.state.Problem = ""
+	a.state.Problem = a.stopped
 	a.say(a.state)
 	return nil
 }

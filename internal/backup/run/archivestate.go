@@ -10,6 +10,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/segment"
+	"github.com/storeplane/storeplane/internal/backup/store"
 	"github.com/storeplane/storeplane/internal/gtid"
 )
 
@@ -64,7 +65,7 @@ func (a *archiver) resume(ctx context.Context, purged gtid.Set) error {
 
 // lose notes that transactions are in no binary log any more, and in no segment.
 func (a *archiver) lose(lost gtid.Set) {
-	if a.state.Missing.Contains(lost) {
+	if a.state.Ended.IsZero() && a.state.Missing.Contains(lost) {
 		return
 	}
 	a.sayf("%d transactions are in no binary log of the server, and were not archived: %s", lost.Len(), lost)
@@ -78,14 +79,20 @@ func (a *archiver) newestCopy(ctx context.Context) (*backup.Manifest, gtid.Set, 
 		return nil, gtid.Set{}, err
 	}
 	defer func() { _ = copies.Close() }()
-	l, err := copies.Newest(ctx, copiesFrom)
-	if err != nil {
-		return nil, gtid.Set{}, err
-	}
-	for _, item := range slices.Backward(l.Good()) {
-		if item.Manifest.System == a.system {
-			has, err := gtid.Parse(item.Manifest.Position)
-			return item.Manifest, has, err
+	// Those that were not completed count among the newest: before there is none, all are read.
+	for _, list := range []func() (*store.Listing, error){
+		func() (*store.Listing, error) { return copies.Newest(ctx, copiesFrom) },
+		func() (*store.Listing, error) { return copies.List(ctx) },
+	} {
+		l, err := list()
+		if err != nil {
+			return nil, gtid.Set{}, err
+		}
+		for _, item := range slices.Backward(l.Good()) {
+			if item.Manifest.System == a.system {
+				has, err := gtid.Parse(item.Manifest.Position)
+				return item.Manifest, has, err
+			}
 		}
 	}
 	return nil, gtid.Set{}, nil
@@ -156,19 +163,25 @@ func (a *archiver) compare(ctx context.Context) error {
 	}
 	a.sample = nil
 	if err := a.look(ctx); err != nil {
-		a.trouble(err)
+		a.stop(err)
 		return nil
 	}
 	if a.cuts || r.Time.Sub(a.recorded) >= recordEvery {
 		if err := a.record(ctx, *r); err != nil {
-			a.trouble(err)
+			a.stop(err)
 			return nil
 		}
 		a.cuts, a.recorded = false, r.Time
 	}
-	a.state.Until, a.state.Problem, a.state.Behind = r.Time, "", false
+	a.state.Until, a.state.Problem, a.state.Behind, a.stopped = r.Time, "", false, ""
 	a.say(a.state)
 	return nil
+}
+
+// stop passes on why it is not known how far the archive is, although segments get into it.
+func (a *archiver) stop(err error) {
+	a.trouble(err)
+	a.stopped = a.state.Problem
 }
 
 // ask asks the server what it has executed, and returns an error unless it is the primary after that.

@@ -165,6 +165,9 @@ func (a Archive) complete(c Chain, left []Segment) error {
 		return a.gap(c, left)
 	case r != nil && !c.Reaches.Contains(r.Executed):
 		lost := r.Executed.Minus(c.Reaches)
+		if r.Time.IsZero() {
+			return backup.Errorf(backup.ArchiveGap, "the archive of binary logs began after the backup: %d transactions before it are in no segment: %s. %s", lost.Len(), lost, a.newest(c))
+		}
 		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has lost its end: %d transactions were in it at %s, and are in no segment: %s. %s", lost.Len(), stamp(r.Time), lost, a.newest(c))
 	}
 	if r == nil && c.Until.IsZero() && len(a.Segments) > 0 {

@@ -83,6 +83,11 @@ func TestChain(t *testing.T) {
 			archive: Archive{}, has: "1-3",
 			want: want{},
 		},
+		"BegunLater": {
+			reason:  "Binary logs were deleted before the archive began.",
+			archive: Archive{Segments: []Segment{of(t, 4, 6, "")}, Reached: &Reached{System: "one", Executed: set(t, "1-3")}}, has: "1-2",
+			want: want{IDs: []string{"04-06"}, Reason: backup.ArchiveGap, Says: "the archive of binary logs began after the backup: 1 transactions before it are in no segment: " + uuid + ":3"},
+		},
 		"NoRecord": {
 			reason:  "It was removed, as the end of the archive may have been.",
 			archive: Archive{Segments: segments}, has: "1-3", unrecorded: true,

@@ -51,6 +51,9 @@ func (d *database) emptyAndLost(ctx context.Context, n notes) error {
 	return err
 }
 
+// endsWithin is how soon a pod has to end whose grace period is two minutes.
+const endsWithin = time.Minute
+
 // endsUnacknowledged ends the primary's pod while no other server answers, so that commits wait. It ends
 // within its grace period all the same, and the group goes on once the others are back.
 func (d *database) endsUnacknowledged(ctx context.Context, n notes) error {
@@ -85,7 +88,12 @@ func (d *database) endsUnacknowledged(ctx context.Context, n notes) error {
 		errs = append(errs, unlessNode(err))
 	}
 	err := d.replaced(ctx, "Pod", old)
-	n.Addf("ended after %.0fs", time.Since(start).Seconds())
+	took := time.Since(start)
+	n.Addf("ended after %.0fs", took.Seconds())
+	if took > endsWithin {
+		// It was killed, which is not until its grace period is over.
+		err = errors.Join(err, fmt.Errorf("the primary's pod ended after %.0f s, and has %.0f s", took.Seconds(), endsWithin.Seconds()))
+	}
 	return errors.Join(append(errs, err)...)
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"time"
 
 	"sigs.k8s.io/e2e-framework/pkg/types"
@@ -48,6 +49,8 @@ func (d *database) faults() map[string]suite.Fault {
 		"all pods are lost at once":                always(d.losesAll),
 		"all pods are lost right after a failover": always(d.losesAllAfterFailover),
 		"API server is away":                       always(d.losesAPIServer),
+		"store is away":                            always(d.losesStore),
+		"pod that archives is deleted":             always(d.losesArchiver),
 	}
 }
 
@@ -59,6 +62,33 @@ func (d *database) losesAny(ctx context.Context, _ notes, draw *rand.Rand) error
 		return err
 	}
 	return d.replaced(ctx, "Pod", old)
+}
+
+// storeAway is for how long the store is away.
+const storeAway = 25 * time.Second
+
+// losesStore freezes the server that stores binary logs.
+func (d *database) losesStore(ctx context.Context, _ notes) error {
+	pods := d.labelled("app", storeName)
+	if len(pods) == 0 {
+		return errors.New("there is no pod of the store to freeze")
+	}
+	pod := d.world.Get("Pod", pods[0])
+	// Thaw it in any case, because frozen processes would stay behind.
+	defer func() { _, _ = harness.Signal(pod, syscall.SIGCONT) }()
+	if _, err := harness.Signal(pod, syscall.SIGSTOP); err != nil {
+		return unlessNode(err)
+	}
+	return harness.Until(ctx, time.Now().Add(storeAway))
+}
+
+// losesArchiver deletes the pod that archives binary logs.
+func (d *database) losesArchiver(ctx context.Context, _ notes) error {
+	pods := d.labelled("app.kubernetes.io/component", "archive")
+	if len(pods) == 0 {
+		return errors.New("there is no pod that archives binary logs")
+	}
+	return d.deletePod(ctx, d.world.Get("Pod", pods[0]))
 }
 
 // comesUpArchived starts the store and waits for the first backup.

@@ -55,7 +55,7 @@ func New(up, help string) *Metrics {
 	m.problems = gauge("problems", "Problems that the DatabaseCluster's status lists. 0 on a standby.")
 	m.drift = gauge("drift", "1 while databases and users of this primary are not what is desired. 0 on a standby.")
 	m.waiting = gauge("archive_waiting", "Files of WAL of this primary that are complete and not in the archive yet: segments of 16 MiB, and histories of timelines. 0 on a standby and without backups.")
-	m.failing = gauge("archive_failing", "1 while WAL of this primary cannot be archived, or is lost and no newer backup is complete. 0 on a standby.")
+	m.failing = gauge("archive_failing", "1 while the log of this primary cannot be archived in time, or is lost and no newer backup is complete. 0 on a standby.")
 	m.recoverable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "storeplane", Subsystem: "instance", Name: "recoverable_timestamp_seconds", Help: "Newest time that can be restored to, in steps of minutes. Absent on a standby and without an archive.",
 	}, nil)

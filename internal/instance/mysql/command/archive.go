@@ -110,7 +110,7 @@ func (r *archiveReport) next(now run.Archived, at time.Time) instance.Archive {
 }
 
 // behind is why the archive fails although all that is received gets into it.
-const behind = "the archive is more than 10 minutes behind the primary, which writes faster than the store takes it, or has written much while the store was away"
+const behind = "the archive is more than 10 minutes behind the primary: wait if the store was away, or else use a faster one"
 
 // differs reports whether a report says more than one before: time alone, and the words of a problem, have to have
 // advanced by a step.

@@ -88,20 +88,20 @@ func (s *Supervisor) bootstrap(ctx context.Context, c *group.Cluster) error {
 	if err := s.server.Bootstrap(ctx, s.membership(mine.Name, c)); err != nil {
 		return errors.Join(err, s.server.Leave(ctx))
 	}
-	if c.Named != "" {
-		// A user has decided that transactions are given up which other volumes had, and an archive may have.
-		if err := s.server.RenewSystem(ctx); err != nil {
-			return errors.Join(err, s.server.Leave(ctx))
-		}
-	}
-	if err := s.confirm(ctx, mine); err != nil {
+	if err := s.confirm(ctx, mine, c.Named != ""); err != nil {
 		return errors.Join(err, s.server.Leave(ctx))
 	}
 	return s.open(ctx)
 }
 
-// confirm records that this server has founded the group of a record.
-func (s *Supervisor) confirm(ctx context.Context, founded group.Record) error {
+// confirm records that this server has founded the group of a record. Where a user has named it, transactions are given up
+// that other volumes had, and an archive may have: the data gets another identifier first.
+func (s *Supervisor) confirm(ctx context.Context, founded group.Record, named bool) error {
+	if named {
+		if err := s.server.RenewSystem(ctx); err != nil {
+			return err
+		}
+	}
 	confirmed := founded
 	confirmed.Confirmed, confirmed.Epoch, confirmed.Members = true, founded.Epoch+1, map[string]string{s.Pod: s.Claim}
 	return s.outside.Change(ctx, founded, confirmed)
