@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -144,5 +145,34 @@ func TestReplay(t *testing.T) {
 		if len(l.Items) != tc.left {
 			t.Errorf("with %s in the oldest backup %d segments are left, want %d", tc.position, len(l.Items), tc.left)
 		}
+	}
+}
+
+// TestNewestCopy: backups that were not completed, as their pods were killed, do not hide the newest good one.
+func TestNewestCopy(t *testing.T) {
+	p := &Program{Volume: t.TempDir(), Log: discard, Now: time.Now}
+	task := backup.Task{Method: backup.BinaryLog, Namespace: "shop", Name: "ledger-backup", Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "b"}}
+	j := &job{Program: p, task: task, hide: &secrets{}, log: discard}
+	must(t, j.open(t.Context()))
+	defer j.close()
+	s, err := j.storeOf(t.Context(), backupv1.Physical)
+	must(t, err)
+	defer func() { _ = s.Close() }()
+	const good = "20261127T030000Z-abcdef"
+	content, err := json.Marshal(backup.Manifest{Version: backup.ManifestVersion, ID: good, Engine: backupv1.MySQL, Method: backupv1.Physical, System: "one", Position: "541947d5-eac4-11f1-aa87-02fc00000001:1-8"})
+	must(t, err)
+	must(t, s.Write(t.Context(), good+"/"+backup.ManifestObject, content))
+	for _, id := range []string{"20261128T030000Z-aaaaaa", "20261128T030100Z-bbbbbb", "20261128T030200Z-cccccc", "20261129T030000Z-dddddd"} {
+		must(t, s.Write(t.Context(), id+"/"+store.RunningObject, nil))
+	}
+	a := &archiver{job: j, system: "one"}
+	m, has, err := a.newestCopy(t.Context())
+	must(t, err)
+	if m == nil || m.ID != good || has.Len() != 8 {
+		t.Errorf("newestCopy(): want %s with 8 transactions, got %+v with %d", good, m, has.Len())
+	}
+	a.system = "two"
+	if m, _, err := a.newestCopy(t.Context()); err != nil || m != nil {
+		t.Errorf("newestCopy() of another history: want none, got %+v (%v)", m, err)
 	}
 }
