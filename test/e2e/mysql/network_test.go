@@ -78,7 +78,12 @@ func (d *database) blips(ctx context.Context, _ notes) error {
 		if err := d.cut(ctx, blipFor, old, d.others(old)...); err != nil {
 			return err
 		}
-		if err := d.whole(ctx, baseSize); err != nil {
+		// Writes go on before the next one.
+		now, err := d.ledger.Mark(ctx)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(d.ledger.Flows(ctx, soon, now), d.whole(ctx, baseSize)); err != nil {
 			return err
 		}
 	}
