@@ -172,7 +172,10 @@ func (b *bench) edit(ctx context.Context, f *fleet, name, value string) error {
 }
 
 // each calls do for each claim, ten at a time, and returns one of the errors.
-func (f *fleet) each(do func(name string) error) error {
+func (f *fleet) each(do func(name string) error) error { return each(f.names, do) }
+
+// each calls do for each name, ten at a time, and returns one of the errors.
+func each(all []string, do func(name string) error) error {
 	names, errs := make(chan string), make(chan error, 10)
 	for range cap(errs) {
 		go func() {
@@ -185,7 +188,7 @@ func (f *fleet) each(do func(name string) error) error {
 			errs <- err
 		}()
 	}
-	for _, name := range f.names {
+	for _, name := range all {
 		names <- name
 	}
 	close(names)

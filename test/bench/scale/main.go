@@ -16,6 +16,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
@@ -30,11 +31,12 @@ type cli struct {
 	Nodes   int           `default:"20"           help:"Simulated nodes."`
 	Edits   int           `default:"50"           help:"Edits of one claim, one after the other."`
 	Rest    time.Duration `default:"2m"           help:"How long claims at rest are looked at."`
-	Faults  bool          `default:"true"         negatable:"" help:"Restart Crossplane and kill the provider's leader with the most WebApps."`
+	Faults  bool          `default:"true"         negatable:"" help:"Restart Crossplane, the provider's leader and the API server with the most WebApps."`
+	Backups int           `default:"1000"         help:"Backups beside the most shops, with which a Restore is filed after a change of the provider's leader. 0 to leave this out."`
 	Kwok    string        `env:"KWOK" required:"" help:"The program kwok: see hack/kwok.sh."`
 	Stages  []string      `env:"KWOK_STAGES" required:"" help:"Files with the stages of nodes and pods: see hack/kwok.sh."`
 	Out     string        `help:"File whose part between the marks of this command is replaced, docs/benchmarks.md for example. Without it the tables are printed."`
-	Release string        `default:"dev" help:"What is measured, for the tables."`
+	Release string        `default:"dev" help:"What is measured. Tables of other releases stay in the file."`
 	Keep    bool          `help:"Leave the claims behind."`
 }
 
@@ -65,7 +67,13 @@ func (c *cli) Run(ctx context.Context) error {
 				results = append(results, r)
 			}
 		}
-		return c.report(results)
+		if err := c.report(results); err != nil {
+			return err
+		}
+		if m := missed(results, c.Rest); len(m) > 0 {
+			return fmt.Errorf("targets are missed:\n%s", strings.Join(m, "\n"))
+		}
+		return nil
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +28,8 @@ type result struct {
 	edits  []time.Duration // of one claim while the others are at rest
 	all    time.Duration   // an edit of all
 	faults []fault
+
+	restored *restored // nil if it was not measured
 }
 
 // fault is a fault and its consequences.
@@ -76,6 +80,11 @@ func (b *bench) measure(ctx context.Context, k kind, n int) (result, error) {
 	sayf("an edit of all: %.0fs", r.all.Seconds())
 	if b.cli.Faults && k.name == webApps.name && n == slices.Max(b.cli.WebApps) {
 		if r.faults, err = b.faults(ctx, f); err != nil {
+			return r, err
+		}
+	}
+	if b.cli.Backups > 0 && k.name == shops.name && n == slices.Max(b.cli.Shops) {
+		if r.restored, err = b.restore(ctx); err != nil {
 			return r, err
 		}
 	}
@@ -173,6 +182,7 @@ func (b *bench) faults(ctx context.Context, f *fleet) ([]fault, error) {
 	}{
 		{"Crossplane's pod is deleted", func(ctx context.Context) error { return b.deletePods(ctx, "app=crossplane") }},
 		{"the provider's leader is deleted", b.deleteLeader},
+		{"the API server is killed and started again", b.restartAPI},
 		{"another client changes a Deployment 200 times", func(ctx context.Context) error { return b.storm(ctx, f) }},
 	} {
 		if err := each.do(ctx); err != nil {
@@ -193,17 +203,42 @@ func (b *bench) deletePods(ctx context.Context, label string) error {
 	return b.cluster.Kube.CoreV1().Pods(systemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{LabelSelector: label})
 }
 
+// deleteLeader deletes the pod of the provider's leader with no grace.
 func (b *bench) deleteLeader(ctx context.Context) error {
-	lease, err := b.cluster.Kube.CoordinationV1().Leases(systemNamespace).Get(ctx, "storeplane-provider", metav1.GetOptions{})
+	holder, err := b.leader(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot find the provider's leader: %w", err)
+		return err
 	}
-	if lease.Spec.HolderIdentity == nil {
-		return errors.New("the provider has no leader")
-	}
-	pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	pod, _, _ := strings.Cut(holder, "_")
 	now := int64(0)
 	return b.cluster.Kube.CoreV1().Pods(systemNamespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
+}
+
+// leader returns the identity of the provider's leader.
+func (b *bench) leader(ctx context.Context) (string, error) {
+	lease, err := b.cluster.Kube.CoordinationV1().Leases(systemNamespace).Get(ctx, "storeplane-provider", metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("cannot find the provider's leader: %w", err)
+	}
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		return "", errors.New("the provider has no leader")
+	}
+	return *lease.Spec.HolderIdentity, nil
+}
+
+// restartAPI kills the embedded cluster's API server, and has the cluster start it again.
+func (b *bench) restartAPI(ctx context.Context) error {
+	api, err := harness.FindAPIServer(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	if err := api.Kill(); err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, "go", "run", "./test/cluster", "up").CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot start the API server again: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // storm changes a composed Deployment of one claim 200 times, like a controller that conflicts

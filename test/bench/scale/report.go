@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
@@ -15,7 +14,7 @@ const (
 	end   = "<!-- make bench-scale: end -->\n"
 )
 
-// report prints the tables, or replaces them in the page.
+// report prints the tables, or writes them into the page.
 func (c *cli) report(results []result) error {
 	tables := c.tables(results)
 	if c.Out == "" {
@@ -26,7 +25,7 @@ func (c *cli) report(results []result) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the page for the tables: %w", err)
 	}
-	page, err = replace(page, tables)
+	page, err = replace(page, c.Release, tables)
 	if err != nil {
 		return fmt.Errorf("cannot write into %s: %w", c.Out, err)
 	}
@@ -36,19 +35,36 @@ func (c *cli) report(results []result) error {
 	return nil
 }
 
-// replace replaces the text between the marks.
-func replace(page []byte, tables string) ([]byte, error) {
-	before, rest, ok := bytes.Cut(page, []byte(begin))
-	_, after, ended := bytes.Cut(rest, []byte(end))
+// heading begins the section of a release.
+func heading(release string) string { return "### Release " + release + "\n" }
+
+// replace writes the tables of a release between the marks: in place of that release's own, or else
+// before those of other releases.
+func replace(page []byte, release, tables string) ([]byte, error) {
+	before, rest, ok := strings.Cut(string(page), begin)
+	kept, after, ended := strings.Cut(rest, end)
 	if !ok || !ended {
 		return nil, fmt.Errorf("it has no lines %q and %q", strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
-	return bytes.Join([][]byte{before, []byte(begin), []byte(tables), []byte(end), after}, nil), nil
+	const section = "### "
+	old := strings.Split("\n"+kept, "\n"+section)[1:]
+	sections, found := []string{}, false
+	for _, s := range old {
+		s = section + strings.TrimSuffix(s, "\n") + "\n"
+		if strings.HasPrefix(s, heading(release)) {
+			s, found = tables, true
+		}
+		sections = append(sections, s)
+	}
+	if !found {
+		sections = append([]string{tables}, sections...)
+	}
+	return []byte(before + begin + strings.Join(sections, "\n") + end + after), nil
 }
 
 func (c *cli) tables(results []result) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "Release %s, %s, %s, on %s.\n\n", c.Release, time.Now().UTC().Format(time.DateOnly), runtime.Version(), machine())
+	fmt.Fprintf(&s, "%s\n%s, %s, on %s.\n\n", heading(c.Release), time.Now().UTC().Format(time.DateOnly), runtime.Version(), machine())
 	s.WriteString("| claims | all Ready after | requests each | Crossplane's | provider's | edit of one, median | 99 % | edit of all | breakers opened |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		n := float64(r.n)
@@ -73,7 +89,38 @@ func (c *cli) tables(results []result) string {
 			fmt.Fprintf(&s, "| %s | %.0f s | %d |\n", f.what, f.took.Seconds(), f.open)
 		}
 	}
+	for _, r := range results {
+		if r.restored != nil {
+			fmt.Fprintf(&s, "\nWith %d Backups and %d %s a Restore that is filed right after a change of the provider's leader begins after %.1f s.\n",
+				r.restored.backups, r.n, r.kind.plural, r.restored.took.Seconds())
+		}
+	}
 	return s.String()
+}
+
+// missed returns the targets that results miss.
+func missed(results []result, rest time.Duration) []string {
+	var out []string
+	miss := func(r *result, ok bool, format string, args ...any) {
+		if !ok {
+			out = append(out, fmt.Sprintf("%d %s: ", r.n, r.kind.plural)+fmt.Sprintf(format, args...))
+		}
+	}
+	for i := range results {
+		r := &results[i]
+		switch {
+		case r.kind.name == webApps.name && r.n == 1000:
+			miss(r, r.ready <= 8*time.Minute, "all Ready after %.0f s, and not within 480 s", r.ready.Seconds())
+			miss(r, percentile(r.edits, 99) <= 2*time.Second, "99 %% of the edits of one are applied after %v, and not within 2 s", percentile(r.edits, 99))
+			miss(r, own(r.resting) <= rest.Seconds()/10, "%.1f %% of a core at rest, and not 10 %%", 100*own(r.resting)/rest.Seconds())
+		case r.kind.name == shops.name && r.n == 200:
+			miss(r, r.ready <= 10*time.Minute, "all Ready after %.0f s, and not within 600 s", r.ready.Seconds())
+		}
+		if r.restored != nil {
+			miss(r, r.restored.took <= 5*time.Second, "a Restore begins after %.1f s, and not within 5 s", r.restored.took.Seconds())
+		}
+	}
+	return out
 }
 
 // machine describes the processor of this machine.

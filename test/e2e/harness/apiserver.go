@@ -67,6 +67,9 @@ func (a *APIServer) Freeze() error { return a.signal(syscall.SIGSTOP) }
 // Thaw lets the process continue.
 func (a *APIServer) Thaw() error { return a.signal(syscall.SIGCONT) }
 
+// Kill ends the process at once. Nothing starts it again but the cluster's command up.
+func (a *APIServer) Kill() error { return a.signal(syscall.SIGKILL) }
+
 func (a *APIServer) signal(sig syscall.Signal) error {
 	if err := a.process.Signal(sig); err != nil {
 		return fmt.Errorf("cannot signal the API server: %w", err)

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// restored is how long a Restore that is filed right after a change of the provider's leader takes
+// to begin, beside the Backups that it reconciles.
+type restored struct {
+	backups int
+	took    time.Duration
+}
+
+const (
+	storeSecret  = "store"
+	targetSecret = "target"
+)
+
+// backups creates n Backups whose database does not exist, so that they run nothing. A new leader
+// reconciles each of them all the same.
+func (b *bench) backups(ctx context.Context, n int) error {
+	for name, texts := range map[string]map[string]string{
+		storeSecret:  {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"},
+		targetSecret: {"host": "target", "port": "5432", "username": "bench", "password": "bench", "dbname": "bench"},
+	} {
+		if err := b.cluster.CreateSecret(ctx, namespace, name, texts); err != nil {
+			return err
+		}
+	}
+	names := make([]string, n)
+	for i := range n {
+		names[i] = fmt.Sprintf("backup-%04d", i)
+	}
+	err := each(names, func(name string) error {
+		return b.create(ctx, "Backup", name, map[string]any{
+			"source":      map[string]any{"type": "postgresql", "connection": map[string]any{"secretRef": map[string]any{"name": "none"}}},
+			"destination": destination(), "schedule": "@daily",
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return b.until(ctx, 15*time.Minute, "all Backups to report that their Secret does not exist", func() (bool, error) {
+		list, err := b.cluster.List(ctx, "Backup", namespace, "")
+		if err != nil {
+			return false, err
+		}
+		for i := range list {
+			if c, _, _ := unstructured.NestedSlice(list[i].Object, "status", "conditions"); len(c) == 0 {
+				return false, nil
+			}
+		}
+		return len(list) == n, nil
+	})
+}
+
+func destination() map[string]any {
+	return map[string]any{"type": "s3", "bucket": "bench", "endpoint": "https://store.bench-scale.svc", "secretRef": map[string]any{"name": storeSecret}}
+}
+
+// create creates a managed resource.
+func (b *bench) create(ctx context.Context, kind, name string, parameters map[string]any) error {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "backup.example.com/v1", "kind": kind,
+		"metadata": map[string]any{"name": name, "namespace": namespace},
+		"spec":     map[string]any{"forProvider": parameters},
+	}}
+	_, err := b.cluster.Create(ctx, u)
+	return err
+}
+
+// restore deletes the provider's leader, files a Restore as soon as there is another one, and
+// measures how long it takes until the Restore's Job exists.
+func (b *bench) restore(ctx context.Context) (*restored, error) {
+	out := &restored{backups: b.cli.Backups}
+	if err := b.backups(ctx, out.backups); err != nil {
+		return out, err
+	}
+	before, err := b.leader(ctx)
+	if err != nil {
+		return out, err
+	}
+	if err := b.deleteLeader(ctx); err != nil {
+		return out, err
+	}
+	err = b.until(ctx, 2*time.Minute, "another leader of the provider", func() (bool, error) {
+		now, err := b.leader(ctx)
+		return err == nil && now != before, err
+	})
+	if err != nil {
+		return out, err
+	}
+	start := time.Now()
+	err = b.create(ctx, "Restore", "restore", map[string]any{
+		"source": map[string]any{"location": map[string]any{"name": "backup-0000", "destination": destination()}},
+		"target": map[string]any{"type": "postgresql", "version": "17", "connection": map[string]any{"secretRef": map[string]any{"name": targetSecret}}},
+	})
+	if err != nil {
+		return out, err
+	}
+	err = b.until(ctx, 10*time.Minute, "the Restore to begin", func() (bool, error) {
+		jobs, err := b.cluster.Kube.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{LabelSelector: backupv1.RestoreLabel + "=restore"})
+		return err == nil && len(jobs.Items) > 0, err
+	})
+	out.took = time.Since(start)
+	if err != nil {
+		u, e := b.cluster.Get(ctx, "Restore", namespace, "restore")
+		if e == nil {
+			err = fmt.Errorf("%s: %w", harness.ClaimOf(u), err)
+		}
+		return out, errors.Join(err, e)
+	}
+	sayf("a Restore begins %.1fs after a change of leader, with %d Backups", out.took.Seconds(), out.backups)
+	return out, nil
+}
