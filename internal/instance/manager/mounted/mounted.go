@@ -1,4 +1,4 @@
-// Package mounted tells when the files that the kubelet mounts have changed.
+// Package mounted reports when the files that the kubelet mounts have changed.
 package mounted
 
 import (
