@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,19 +14,45 @@ import (
 	"github.com/storeplane/storeplane/internal/label"
 )
 
-// switchoverPause is the longest pause of writes, in seconds, that docs/databasecluster.md promises
-// for a planned switchover.
-const switchoverPause = 3
+// engine is what the effects on servers depend on.
+type engine struct {
+	// pause is the longest pause of writes, in seconds, of a planned switchover: what
+	// docs/databasecluster.md promises, or the longest that docs/mysql.md has measured.
+	pause int
 
-// serverPart is the component label of the servers of a DatabaseCluster.
-const serverPart = string(appsv1.PostgreSQL)
+	// joinPauses is true if writes also pause when a server joins or leaves.
+	joinPauses bool
+
+	// others are the servers that are not the primary.
+	others string
+}
+
+// engines are those of a DatabaseCluster, by the component label of their servers.
+var engines = map[string]engine{
+	string(appsv1.PostgreSQL): {pause: 3, others: "standbys"},
+	string(appsv1.MySQL):      {pause: 7, joinPauses: true, others: "replicas"},
+}
+
+// engine returns the engine of the servers that an object belongs to.
+func (p pair) engine() engine { return engines[p.part()] }
+
+// pauses adds the pause of writes when a server joins or leaves to an effect, if there is one.
+func (e engine) pauses(f Effect, joinsOrLeaves string) Effect {
+	if !e.joinPauses {
+		return f
+	}
+	f.Message += fmt.Sprintf(". Writes pause for up to %d s as each server %s", e.pause, joinsOrLeaves)
+	f.Interrupts, f.MaxPauseSeconds = true, e.pause
+	return f
+}
 
 // statefulSet returns the effects on the servers of a database, or on the server of its backup
 // volume.
 func (f *forecast) statefulSet(p pair) []Effect {
-	switch p.part() {
-	case serverPart:
+	if _, ok := engines[p.part()]; ok {
 		return f.servers(p)
+	}
+	switch p.part() {
 	case label.ComponentRepository, label.ComponentNamedClaim:
 		return f.repository(p)
 	}
@@ -78,7 +105,7 @@ func (f *forecast) servers(p pair) []Effect {
 	if is > was {
 		e := p.effect(Copies, "copies the data of %s to %s; how much that is cannot be known here", database, count(is-was, "new server"))
 		e.Unknown = true
-		out = append(out, e)
+		out = append(out, p.engine().pauses(e, "joins"))
 	}
 	if is < was {
 		out = append(out, f.removed(p, was, is)...)
@@ -112,7 +139,7 @@ func (f *forecast) retention(p pair) []Effect {
 func (f *forecast) removed(p pair, was, is int) []Effect {
 	e := p.effect(Stops, "removes %s of DatabaseCluster %s: connections to it break; the volumes stay", count(was-is, "server"), p.Owner.Name)
 	e.Pods, e.Interrupts = was-is, true
-	out := []Effect{e}
+	out := []Effect{p.engine().pauses(e, "leaves")}
 	switch primary := f.primaryOf(p.Object.Name); {
 	case primary == "":
 		e := p.switchover("the primary hands over if it is one of the servers that are removed")
@@ -128,7 +155,7 @@ func (f *forecast) removed(p pair, was, is int) []Effect {
 // and is replaced last.
 func (f *forecast) replaced(p pair, n int) []Effect {
 	database := "DatabaseCluster " + p.Owner.Name
-	how := "replaces the " + count(n, "server") + " of " + database + " one at a time, standbys first"
+	how := "replaces the " + count(n, "server") + " of " + database + " one at a time, " + p.engine().others + " first"
 	if n == 1 {
 		how = "replaces the server of " + database + " once the new ones follow it"
 	}
@@ -150,8 +177,9 @@ func (f *forecast) restarted(p pair, n int, parameters []string) Effect {
 }
 
 func (p pair) switchover(format string, args ...any) Effect {
-	e := p.effect(SwitchesOver, format+": writes pause for up to %d s", append(args, switchoverPause)...)
-	e.Interrupts, e.MaxPauseSeconds = true, switchoverPause
+	pause := p.engine().pause
+	e := p.effect(SwitchesOver, format+": writes pause for up to %d s", append(args, pause)...)
+	e.Interrupts, e.MaxPauseSeconds = true, pause
 	return e
 }
 
@@ -207,7 +235,8 @@ func (f *forecast) plain(p pair) []Effect {
 	return []Effect{e}
 }
 
-// parameters returns the effects of parameters that servers reload, or restart for.
+// parameters returns the effects of parameters that servers reload, or restart for in place. Servers of
+// engine mysql do not restart in place: they are replaced, or reload.
 func (f *forecast) parameters(p pair, was, is *instance.Desired) []Effect {
 	var reload, restart, unknown []string
 	for _, k := range keysOf(was.Parameters, is.Parameters) {
@@ -215,6 +244,10 @@ func (f *forecast) parameters(p pair, was, is *instance.Desired) []Effect {
 		after, has := is.Parameters[k]
 		switch {
 		case had == has && before == after:
+		case p.part() == string(appsv1.MySQL):
+			if !f.isReplaced(p) {
+				reload = append(reload, k)
+			}
 		case needsRestart[k]:
 			restart = append(restart, k)
 		case strings.Contains(k, "."):

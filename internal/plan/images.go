@@ -6,12 +6,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/images"
 	"github.com/storeplane/storeplane/internal/label"
 )
 
 // ownParts are the component labels of the pods that run Storeplane's own images.
-var ownParts = []string{serverPart, label.ComponentRepository, label.ComponentCache, label.ComponentBackup}
+var ownParts = []string{string(appsv1.PostgreSQL), string(appsv1.MySQL), label.ComponentRepository, label.ComponentCache, label.ComponentBackup}
 
 // images returns Storeplane's own images for a claim: those of the planner, or else those that the
 // claim runs, so that the plan of an edit does not include the changes of another release.

@@ -54,6 +54,14 @@ func TestPlan(t *testing.T) {
 		"database-wakes-otherwise":     {example: "databasecluster/production.yaml", before: []edit{set(true, "hibernated")}, edits: []edit{set(false, "hibernated"), set("300", "parameters", "max_connections")}},
 		"database-sleeps-and-grows":    {example: "databasecluster/production.yaml", before: []edit{set(true, "hibernated")}, edits: []edit{set("200Gi", "storageSize")}},
 		"database-refuses-plain":       {example: "databasecluster/minimal.yaml", before: []edit{set(map[string]any{"required": false}, "tls")}, edits: []edit{set(map[string]any{"required": true}, "tls")}},
+		"mysql-memory":                 {example: "databasecluster/mysql.yaml", edits: []edit{set("4Gi", "resources", "requests", "memory"), set("4Gi", "resources", "limits", "memory")}},
+		"mysql-more":                   {example: "databasecluster/mysql.yaml", edits: []edit{set(int64(5), "size")}},
+		"mysql-fewer":                  {example: "databasecluster/mysql.yaml", edits: []edit{set(int64(1), "size")}},
+		"mysql-parameter":              {example: "databasecluster/mysql.yaml", edits: []edit{set("300", "parameters", "max_connections")}},
+		"mysql-storage":                {example: "databasecluster/mysql.yaml", edits: []edit{set("200Gi", "storageSize")}},
+		"mysql-hibernates":             {example: "databasecluster/mysql.yaml", edits: []edit{set(true, "hibernated")}},
+		"mysql-deleted":                {example: "databasecluster/mysql.yaml", delete: true},
+		"mysql-archived":               {example: "databasecluster/backup.yaml", before: []edit{set("mysql", "engine"), set("9.7", "version"), set(int64(3), "size"), set(physicalBackups(), "backup")}, edits: []edit{set("4Gi", "resources", "requests", "memory"), set("4Gi", "resources", "limits", "memory")}},
 		"webapp-env-like-a-quantity":   {example: "webapp/minimal.yaml", before: []edit{set([]any{map[string]any{"name": "A", "value": "1.1"}}, "env")}, edits: []edit{set([]any{map[string]any{"name": "A", "value": "1.10"}}, "env")}},
 		"webapp-autoscaling":           {example: "webapp/production.yaml", edits: []edit{set(int64(5), "autoscaling", "minReplicas")}},
 		"webapp-ingress-class":         {example: "webapp/production.yaml", edits: []edit{set("other", "ingress", "className")}},
@@ -92,6 +100,14 @@ func TestPlan(t *testing.T) {
 			// Certificates, and so the digests of them, differ each time.
 			golden(t, name+".txt", digests.ReplaceAll(b.Bytes(), []byte(`"value":"DIGEST"`)))
 		})
+	}
+}
+
+// physicalBackups returns the backups of a DatabaseCluster whose binary logs are archived.
+func physicalBackups() map[string]any {
+	return map[string]any{
+		"enabled": true, "method": "physical",
+		"destination": map[string]any{"type": "s3", "bucket": "backups", "endpoint": "https://store.example.com", "secretRef": map[string]any{"name": "backup-store"}},
 	}
 }
 
