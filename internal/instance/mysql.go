@@ -24,6 +24,11 @@ const (
 	MySQLConfigDir  = "/etc/mysql"
 	MySQLConfigFile = "my.cnf"
 
+	// MySQLVariablesFile, beside MySQLConfigFile and under this key in the ConfigMap of it, has the global
+	// variables that servers set before they join their group and whenever they change: an object of JSON,
+	// with values as in a file of options.
+	MySQLVariablesFile = "variables.json"
+
 	// MySQLSocket is the server's socket, in MySQLRunDir.
 	MySQLSocket = "mysqld.sock"
 )

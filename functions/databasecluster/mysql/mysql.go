@@ -4,6 +4,8 @@
 package mysql
 
 import (
+	"encoding/json"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -42,15 +44,22 @@ func (Engine) Traits() engine.Traits {
 	}
 }
 
-// Configuration returns the options of the servers. A change of them takes another pod.
+// Configuration returns the options of the servers, of which a change takes another pod, and the variables
+// that they set while they run.
 func (Engine) Configuration(c *engine.Cluster) engine.Configuration {
 	d := cluster{c}
 	options := d.options()
 	return engine.Configuration{
-		Files:       map[string]string{instance.MySQLConfigFile: options},
+		Files:       map[string]string{instance.MySQLConfigFile: options, instance.MySQLVariablesFile: encode(d.variables())},
 		SecretFiles: map[string]string{fileExporter: d.exporterOptions()},
 		Restarts:    options,
 	}
+}
+
+// encode returns variables as an object of JSON, in a line each.
+func encode(variables map[string]string) string {
+	out, _ := json.MarshalIndent(variables, "", "  ") // Texts can be encoded.
+	return string(out) + "\n"
 }
 
 // Objects returns the ConfigMap in which the servers record their group.

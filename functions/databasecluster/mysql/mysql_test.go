@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
+	"github.com/storeplane/storeplane/internal/instance/mysql/parameter"
 )
 
 func TestCheck(t *testing.T) {
@@ -155,8 +157,8 @@ func TestPerformanceSchema(t *testing.T) {
 		parameters  map[string]string
 		want        []string
 	}{
-		"Development": {size: 1, want: []string{"performance-schema=OFF"}},
-		"Asked":       {size: 1, parameters: map[string]string{"performance_schema": "ON"}, want: []string{"performance-schema=OFF", `performance_schema="ON"`}},
+		"Development": {size: 1, want: []string{`performance_schema="OFF"`}},
+		"Asked":       {size: 1, parameters: map[string]string{"performance_schema": "ON"}, want: []string{`performance_schema="OFF"`, `performance_schema="ON"`}},
 		"Group":       {size: 3},
 		"Staging":     {size: 1, environment: appsv1.Staging},
 	} {
@@ -182,7 +184,7 @@ func TestOptions(t *testing.T) {
 	own := options(claimed(1, 0, nil).options())
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.OneOf(rapid.StringMatching(`[ !#-~äß€]*`), rapid.String())
-		params := rapid.MapOf(rapid.SampledFrom(parameters), values).Draw(t, "parameters")
+		params := rapid.MapOf(rapid.SampledFrom(parameter.All()), values).Draw(t, "parameters")
 		if err := validateParameters(params); err != nil {
 			if !strings.ContainsFunc(strings.Join(slices.Collect(maps.Values(params)), ""), func(r rune) bool { return r == '"' || r < ' ' || r == 0x7f }) {
 				t.Errorf("validateParameters(%q): %v", params, err)
@@ -190,7 +192,7 @@ func TestOptions(t *testing.T) {
 			return
 		}
 		got := options(claimed(1, 0, params).options())
-		want := slices.Concat(own, slices.Sorted(maps.Keys(params)))
+		want := slices.Concat(own, slices.DeleteFunc(slices.Sorted(maps.Keys(params)), func(k string) bool { return !parameter.NeedsStart(k) }))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("options: -want, +got:\n%s", diff)
 		}
@@ -206,6 +208,45 @@ func options(text string) []string {
 		}
 	}
 	return names
+}
+
+// TestVariables: what servers set while they run is what the claim asks for, or else what it would be without
+// the claim's parameters. No change of it takes another pod.
+func TestVariables(t *testing.T) {
+	const pool = 64 * mebibyte
+	own := map[string]string{
+		"binlog_expire_logs_seconds": "259200", "innodb_redo_log_capacity": strconv.Itoa(pool), "log_error_verbosity": "2",
+		"max_binlog_size": "134217728", "max_user_connections": "131",
+	}
+	for name, tc := range map[string]struct {
+		reason     string
+		size       int32
+		parameters map[string]string
+		change     map[string]string
+		restarts   bool
+	}{
+		"None":        {reason: "There are those of the base.", size: 3},
+		"Development": {reason: "The log buffer is one of them.", size: 1, change: map[string]string{"innodb_log_buffer_size": "8388608"}},
+		"Set": {
+			reason: "The claim's come last, and one depends on another.", size: 3,
+			parameters: map[string]string{"max_connections": "200", "max_binlog_size": "64M", "sort_buffer_size": "1M"},
+			change:     map[string]string{"max_connections": "200", "max_user_connections": "180", "max_binlog_size": "64M", "sort_buffer_size": "1M"},
+		},
+		"Start": {reason: "What needs a start is in the file.", size: 3, parameters: map[string]string{"thread_stack": "1M"}, restarts: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := claimed(tc.size, 0, tc.parameters)
+			want := maps.Clone(own)
+			maps.Copy(want, tc.change)
+			if diff := cmp.Diff(want, d.variables()); diff != "" {
+				t.Errorf("%s\nvariables(): -want, +got:\n%s", tc.reason, diff)
+			}
+			before, after := (Engine{}).Configuration(claimed(tc.size, 0, nil).Cluster), (Engine{}).Configuration(d.Cluster)
+			if got := before.Restarts != after.Restarts; got != tc.restarts {
+				t.Errorf("%s\nanother pod: want %t, got %t", tc.reason, tc.restarts, got)
+			}
+		})
+	}
 }
 
 // TestConnections: no single user can have all connections, since servers connect in the same way.

@@ -2,13 +2,13 @@ package mysql
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
+	"github.com/storeplane/storeplane/internal/instance/mysql/parameter"
 )
 
 const mebibyte = 1 << 20
@@ -24,29 +24,61 @@ const (
 	defaultMemory = 1024 * mebibyte
 )
 
-// options returns the file of options, in which those of the claim come last. What a group relies on
-// are arguments of the program, which no file overrides.
-func (d cluster) options() string {
+// option is a line of the file of options.
+type option struct{ name, value string }
+
+// base returns the options that do not depend on the claim's parameters. What a group relies on are
+// arguments of the program, which no file overrides.
+func (d cluster) base() []option {
 	pool := d.bufferPool()
-	lines := []string{
-		"[mysqld]",
-		"bind-address=*",
-		"log-error-verbosity=2",
-		fmt.Sprintf("innodb-buffer-pool-size=%d", pool),
-		fmt.Sprintf("innodb-redo-log-capacity=%d", redoLog(pool)),
-		"max-binlog-size=134217728",
-		"binlog-expire-logs-seconds=259200",
-		fmt.Sprintf("max-user-connections=%d", d.userConnections()),
+	out := []option{
+		{"bind_address", "*"},
+		{"log_error_verbosity", "2"},
+		{"innodb_buffer_pool_size", strconv.FormatInt(pool, 10)},
+		{"innodb_redo_log_capacity", strconv.FormatInt(redoLog(pool), 10)},
+		{"max_binlog_size", "134217728"},
+		{"binlog_expire_logs_seconds", "259200"},
 	}
 	if d.single() {
-		lines = append(lines, "performance-schema=OFF", "innodb-log-buffer-size=8388608")
+		out = append(out, option{"performance_schema", "OFF"}, option{"innodb_log_buffer_size", "8388608"})
 	}
+	return out
+}
+
+// options returns the file of options that servers start with, in which those of the claim come last: those
+// that need a start. Servers set the others, before they join their group and whenever they change: a value
+// that MySQL refuses would keep a server from starting.
+func (d cluster) options() string {
+	lines := []string{"[mysqld]"}
+	all := d.base()
 	for _, k := range slices.Sorted(maps.Keys(d.Spec.Parameters)) {
+		if parameter.NeedsStart(k) {
+			all = append(all, option{k, d.Spec.Parameters[k]})
+		}
+	}
+	for _, o := range all {
 		// In quotes # begins no comment, and \ an escape
 		// (https://dev.mysql.com/doc/refman/9.7/en/option-files.html).
-		lines = append(lines, k+`="`+strings.ReplaceAll(d.Spec.Parameters[k], `\`, `\\`)+`"`)
+		lines = append(lines, o.name+`="`+strings.ReplaceAll(o.value, `\`, `\\`)+`"`)
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// variables returns the global variables that servers set while they run: the claim's parameters that need
+// no start, and those of the base that such a parameter can have changed.
+func (d cluster) variables() map[string]string {
+	out := map[string]string{"max_user_connections": strconv.Itoa(d.userConnections())}
+	for _, o := range d.base() {
+		if parameter.Allowed(o.name) && !parameter.NeedsStart(o.name) {
+			out[o.name] = o.value
+		}
+	}
+	for k, v := range d.Spec.Parameters {
+		if !parameter.NeedsStart(k) {
+			out[k] = v
+		}
+	}
+	return out
 }
 
 // single reports whether the server is the only one, and for development: without the performance schema, and with a

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/e2e-framework/klient/wait"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
@@ -146,6 +147,21 @@ func (d *database) sql(ctx context.Context, claim, statement string) (string, er
 	if err != nil {
 		return "", fmt.Errorf("cannot read the connection to %s: %w", claim, err)
 	}
+	return d.inStore(ctx, uri, "data", "exec", "mysql", statement)
+}
+
+// sqlAt executes a statement as the application at one server.
+func (d *database) sqlAt(ctx context.Context, pod *unstructured.Unstructured, statement string) (string, error) {
+	secret := d.world.Get("Secret", connection)
+	uri, err := base64.StdEncoding.DecodeString(harness.Field(secret, "data", "uri"))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the connection: %w", err)
+	}
+	host, err := base64.StdEncoding.DecodeString(harness.Field(secret, "data", "host"))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the connection's host: %w", err)
+	}
+	uri = bytes.Replace(uri, host, []byte(harness.Field(pod, "status", "podIP")), 1)
 	return d.inStore(ctx, uri, "data", "exec", "mysql", statement)
 }
 

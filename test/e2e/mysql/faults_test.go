@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -164,13 +165,76 @@ func (d *database) scales(ctx context.Context, n notes) error {
 	return nil
 }
 
-// rolls: the pods are replaced one at a time, and the primary hands over before its own.
-func (d *database) rolls(ctx context.Context, _ notes) error {
-	before := map[string]string{}
+// uids returns the UIDs of the pods, by name.
+func (d *database) uids() map[string]string {
+	out := map[string]string{}
 	for _, p := range d.pods() {
-		before[p.GetName()] = string(p.GetUID())
+		out[p.GetName()] = string(p.GetUID())
 	}
-	if err := d.change(ctx, harness.Patch{"parameters": harness.Patch{"max_connections": "200"}}); err != nil {
+	return out
+}
+
+// sets: parameters that need no start hold on all servers while they run, a value that MySQL refuses is
+// reported and changes nothing else, and one that is removed gets its default.
+func (d *database) sets(ctx context.Context, n notes) error {
+	before := d.uids()
+	applied := func(status metav1.ConditionStatus, text string) func() (bool, string) {
+		return func() (bool, string) {
+			c := d.status().Condition("ParametersApplied")
+			return c.Status == status && strings.Contains(c.Message, text), fmt.Sprintf("it is %s: %s", c.Status, c.Message)
+		}
+	}
+	everywhere := func(name, want string) error {
+		return eventually(ctx, name+" to be "+want, func() (bool, string) {
+			for _, p := range d.pods() {
+				got, err := d.sqlAt(ctx, p, "SELECT @@GLOBAL."+name)
+				if err != nil {
+					return false, err.Error()
+				}
+				if strings.TrimSpace(got) != want {
+					return false, p.GetName() + " has " + got
+				}
+			}
+			return true, ""
+		})
+	}
+	start := time.Now()
+	if err := d.change(ctx, harness.Patch{"parameters": harness.Patch{"max_connections": "200", "sort_buffer_size": "1M"}}); err != nil {
+		return err
+	}
+	if err := errors.Join(everywhere("max_connections", "200"), everywhere("sort_buffer_size", "1048576")); err != nil {
+		return err
+	}
+	n.Addf("set after %.1fs", time.Since(start).Seconds())
+	if err := d.change(ctx, harness.Patch{"parameters": harness.Patch{"max_connections": nil, "sort_buffer_size": "much"}}); err != nil {
+		return err
+	}
+	if err := d.world.Await(ctx, soon, "the refused parameter to be reported", applied(metav1.ConditionFalse, "sort_buffer_size")); err != nil {
+		return err
+	}
+	if err := errors.Join(everywhere("max_connections", "151"), everywhere("sort_buffer_size", "1048576")); err != nil {
+		return err
+	}
+	if err := d.change(ctx, harness.Patch{"parameters": nil}); err != nil {
+		return err
+	}
+	if err := d.world.Await(ctx, soon, "all parameters to be applied", applied(metav1.ConditionTrue, "")); err != nil {
+		return err
+	}
+	if err := d.whole(ctx, baseSize); err != nil {
+		return err
+	}
+	if diff := cmp.Diff(before, d.uids()); diff != "" {
+		return fmt.Errorf("pods were replaced:\n%s", diff)
+	}
+	return nil
+}
+
+// rolls: for a parameter that needs a start the pods are replaced one at a time, and the primary hands over
+// before its own.
+func (d *database) rolls(ctx context.Context, _ notes) error {
+	before := d.uids()
+	if err := d.change(ctx, harness.Patch{"parameters": harness.Patch{"thread_stack": "1M"}}); err != nil {
 		return err
 	}
 	err := d.world.Await(ctx, soon, "the first pod to be replaced", func() (bool, string) {

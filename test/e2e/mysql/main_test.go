@@ -63,6 +63,7 @@ func group() types.Feature {
 		Full("primary ends while its commits wait for the others", d.under(noTarget, d.endsUnacknowledged)).
 		Full("replica's volume is lost", d.under(whenPlanned, d.losesVolume)).
 		Full("servers are added and removed under load", d.under(whenPlanned, d.scales)).
+		Full("parameters are set while the servers run", d.under(whenPlanned, d.sets)).
 		Full("parameter rolls, replicas first, primary last", d.under(whenPlanned, d.rolls)).
 		// Of a backup of one database the content can be restored under another name.
 		Full("a Backup is verified by MySQL, and a Restore fills another user's database with it", d.under(whenPlanned, d.backsUp)).

@@ -66,6 +66,22 @@ func database() types.Feature {
 	return f.Feature()
 }
 
+func group() types.Feature {
+	g := newGround("e2e-plan-mysql", "plan/mysql.yaml", "DatabaseCluster", "ledger")
+	f := tests.Feature("an edit of a DatabaseCluster of engine mysql does what its plan says", g.namespace).
+		Full("MySQL: as it is", g.isUnchanged).
+		Full("MySQL: parameter that is set", g.comesTrue(parameter("max_connections", "120"))).
+		Full("MySQL: parameter that needs a start", g.comesTrue(parameter("thread_stack", "1M"))).
+		Full("MySQL: requests", g.comesTrue(spec("resources", map[string]any{"requests": map[string]any{"memory": "280Mi"}}))).
+		Full("MySQL: larger volumes", g.comesTrue(spec("storageSize", "2Gi"))).
+		Full("MySQL: a database", g.comesTrue(spec("databases", []any{map[string]any{"name": "more"}}))).
+		Full("MySQL: hibernated", g.comesTrue(spec("hibernated", true))).
+		Full("MySQL: woken", g.comesTrue(spec("hibernated", false))).
+		Full("MySQL: one server", g.comesTrue(spec("size", 1))).
+		Full("MySQL: three servers", g.comesTrue(spec("size", 3)))
+	return f.Feature()
+}
+
 func shop() types.Feature {
 	g := newGround("e2e-plan-shop", "shop/store.yaml", "EcommercePlatform", "store")
 	f := tests.Feature("an edit of a shop does what its plan says", g.namespace).

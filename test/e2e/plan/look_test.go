@@ -28,18 +28,16 @@ func (g *ground) look(ctx context.Context) (*seen, error) {
 		if workload == "" {
 			continue
 		}
-		var began string
-		if strings.HasPrefix(workload, "StatefulSet") && p.GetLabels()["app.kubernetes.io/component"] == "postgresql" {
+		began, engine := restarts(p.Object), p.GetLabels()["app.kubernetes.io/component"]
+		if engine == "postgresql" && strings.HasPrefix(workload, "StatefulSet") {
 			// A PostgreSQL server may restart without its container.
 			var err error
 			if began, err = cluster.Exec(ctx, g.namespace, p.GetName(), "postgresql", nil, "psql", "-h", "/var/run/postgresql", "-U", "postgres", "-Atc", "SELECT pg_postmaster_start_time()"); err != nil {
 				return nil, err
 			}
-			if p.GetLabels()["storeplane.example.com/role"] == "primary" {
-				s.primaries[workload] = p.GetName()
-			}
-		} else {
-			began = restarts(p.Object)
+		}
+		if p.GetLabels()["storeplane.example.com/role"] == "primary" {
+			s.primaries[workload] = p.GetName()
 		}
 		if s.pods[workload] == nil {
 			s.pods[workload] = map[string]string{}

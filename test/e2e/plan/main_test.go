@@ -24,5 +24,5 @@ func TestMain(m *testing.M) { tests.Main(m) }
 
 // TestPlan: the checks pass in their order. Without -full only the quick ones run.
 func TestPlan(t *testing.T) {
-	tests.Test(t, explains(), upgrades(), inWaves(), webApp(), database(), shop())
+	tests.Test(t, explains(), upgrades(), inWaves(), webApp(), database(), group(), shop())
 }

@@ -93,6 +93,17 @@ func (x *Exchange) Target() (string, *instance.Desired, bool) {
 	return raw, d, true
 }
 
+// File returns a file of the configuration, by its key in the ConfigMap of what is desired. It returns
+// false while that is not known.
+func (x *Exchange) File(key string) (string, bool) {
+	cm := x.desired.One()
+	if cm == nil {
+		return "", false
+	}
+	data, ok := cm.Data[key]
+	return data, ok
+}
+
 // Reported reads the last report under a key. It returns false while no reports are known.
 func (x *Exchange) Reported(key string, into any) bool {
 	cm := x.Status.One()

@@ -67,11 +67,12 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 			PeerCertificate: file(control.FileCertificate), PeerKey: file(control.FileKey), PeerAuthority: filepath.Join(c.ConfigDir, instance.FilePeers),
 			VerifyHost: c.VerifyHost, TLSRequired: !c.AllowPlaintext,
 		},
-		Fetch: origin{folder: c.Origin, program: c.Program, log: os.Stderr}.fetch,
+		VariablesFile: filepath.Join(c.ConfigDir, instance.MySQLVariablesFile),
+		Fetch:         origin{folder: c.Origin, program: c.Program, log: os.Stderr}.fetch,
 	}, outside, log, os.Stderr)
 	m, err := manager.New(manager.Config{
 		Pod: c.Pod, Scope: c.Scope, PodOf: outside.PodOf, Volume: c.Volume, TLSDir: c.TLSDir, ControlDir: c.ControlDir,
-		ConfigDir: c.ConfigDir, Reload: s.Reload, Handed: outside.Handed,
+		ConfigDir: c.ConfigDir, Reload: s.Reload, SetVariables: s.SetVariables, Handed: outside.Handed,
 	}, client, exchange.NewNotes(log), s.Server(), func() manager.State {
 		state := manager.State{Leads: s.Leads()}
 		state.Report, _ = s.Last()

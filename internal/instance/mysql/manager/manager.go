@@ -66,6 +66,10 @@ type Config struct {
 	ConfigDir string
 	Reload    func(ctx context.Context) error
 
+	// SetVariables sets the global variables of the server to those of a file, and returns those that it
+	// refuses.
+	SetVariables func(ctx context.Context, file string) ([]instance.Problem, error)
+
 	// Handed marks the pod to which this server has handed over.
 	Handed func(ctx context.Context, to string) error
 }

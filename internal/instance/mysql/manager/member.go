@@ -44,6 +44,9 @@ func (b *member) pass(ctx context.Context) time.Duration {
 	state := b.state()
 	next := b.report(&state, &last, time.Now())
 	next.Filling = b.filling(last.Filling)
+	if state.Report.Running {
+		b.setVariables(ctx)
+	}
 	b.Expand(ctx, &b.growth, &next)
 	b.metrics.Certificate("tls", b.TLSDir)
 	b.metrics.Certificate("control", b.ControlDir)
@@ -54,6 +57,17 @@ func (b *member) pass(ctx context.Context) time.Duration {
 		return pace.Pause
 	}
 	return memberPeriod
+}
+
+// setVariables sets the global variables of this server as they are desired, and returns those that it
+// refuses. It returns false if they could not be set.
+func (m *Manager) setVariables(ctx context.Context) ([]instance.Problem, bool) {
+	file, ok := m.File(instance.MySQLVariablesFile)
+	if !ok {
+		return nil, true
+	}
+	problems, err := m.SetVariables(ctx, file)
+	return problems, m.Note("set the parameters", err)
 }
 
 // report returns the report on this server, but for its volume.

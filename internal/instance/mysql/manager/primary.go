@@ -121,12 +121,16 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 		// The first report is complete, instead of a second one a moment later.
 		return rollingPeriod
 	}
+	refused, ok := p.setVariables(ctx)
+	if !ok {
+		return rollingPeriod
+	}
 	view, err := p.observe(ctx, desired, p.pods.List(), p.set.One())
 	if !p.Note("observe the servers", err) {
 		return rollingPeriod
 	}
 	step := roll.Next(view.cluster)
-	next := p.report(view, step, before)
+	next := p.report(view, step, before, refused)
 	next.Archive = p.archived(desired, before.Archive, time.Now())
 	p.metrics.Archive(next.Archive, 0)
 	p.metrics.Cluster(&next, next.Applied == instance.Digest(raw))
@@ -183,13 +187,14 @@ func (p *primary) observe(ctx context.Context, desired *instance.Desired, pods [
 }
 
 // report returns the report on all servers. Applied, Credentials and Dumps keep their values until new ones
-// are applied, as do the problems that the primary before found.
-func (p *primary) report(v *view, step roll.Step, before instance.Cluster) instance.Cluster {
+// are applied, as do the problems that the primary before found. refused are the parameters that this
+// server refuses.
+func (p *primary) report(v *view, step roll.Step, before instance.Cluster, refused []instance.Problem) instance.Cluster {
 	next := instance.Cluster{
 		Primary: p.Pod, Timeline: p.state().Epoch, Set: p.ControllerUID(), Owner: p.OwnerUID(), Applied: before.Applied, Credentials: before.Credentials, Dumps: before.Dumps,
 		Standbys: report.Joined(p.Pod, v.standbys, &before, false), Rolling: step.Message,
 	}
-	problems := slices.Concat(p.applied.Problems, report.Pods(v.pods, before.Problems))
+	problems := slices.Concat(p.applied.Problems, refused, report.Pods(v.pods, before.Problems))
 	if p.applied.Done {
 		next.Applied, next.Credentials, next.Dumps = p.applied.Digest, p.applied.Credentials, p.dumps
 	} else {

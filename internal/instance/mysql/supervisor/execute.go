@@ -66,8 +66,14 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 		}
 		return mysqld.Initialize(ctx, s.Program, s.Files, s.Options, s.output)
 	case group.Bootstrap:
+		if err := s.configure(ctx); err != nil {
+			return err
+		}
 		return s.bootstrap(ctx, c)
 	case group.Join, group.JoinByCopy:
+		if err := s.configure(ctx); err != nil {
+			return err
+		}
 		return s.join(ctx, action.Verb == group.JoinByCopy, c)
 	case group.Leave:
 		return s.server.Leave(ctx)

@@ -85,6 +85,9 @@ type Config struct {
 	Files      mysqld.Files
 	Options    mysqld.Options
 
+	// VariablesFile is the file of instance.MySQLVariablesFile.
+	VariablesFile string
+
 	// Fetch fills a folder, which does not exist, with the data of the backup that the claim names, and
 	// passes on what it does. The folder exists afterwards only if it is complete. It returns what was
 	// written after the backup.
@@ -156,8 +159,11 @@ type Supervisor struct {
 	leads bool
 	epoch int64
 
-	// answered is when the server answered last, or zero if it has not since it was started.
-	answered time.Time
+	// answered is when the server answered last, or zero if it has not since it was started, and started is
+	// when that was.
+	answered, started time.Time
+
+	variables variables
 }
 
 // New returns a supervisor. The server's own log goes to output.
@@ -387,10 +393,17 @@ func (s *Supervisor) keepRunning() error {
 		}
 	}
 	s.mu.Lock()
-	s.answered = time.Time{}
+	s.answered, s.started = time.Time{}, time.Now()
 	s.mu.Unlock()
 	s.process, err = mysqld.Start(s.Program, s.Files, s.Options, s.output)
 	return err
+}
+
+// began returns when the program was started last.
+func (s *Supervisor) began() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.started
 }
 
 // ended notes why the program has ended.

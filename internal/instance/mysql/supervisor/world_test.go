@@ -93,6 +93,9 @@ func ordinal(pod string) int {
 	return n
 }
 
+// variablesFile is the file of the variables of all servers, which need not exist.
+func (w *world) variablesFile() string { return filepath.Join(w.dir, "variables.json") }
+
 // config returns the configuration of a server, whose folders and files exist.
 func (w *world) config(n int) Config {
 	w.t.Helper()
@@ -110,7 +113,7 @@ func (w *world) config(n int) Config {
 	}
 	in := func(name string) string { return filepath.Join(w.dir, name) }
 	config := Config{
-		Pod: name, Claim: "uid-" + name, Program: w.program, Files: mysqld.Files{Volume: volume}, Fetch: w.fetch,
+		Pod: name, Claim: "uid-" + name, Program: w.program, Files: mysqld.Files{Volume: volume}, Fetch: w.fetch, VariablesFile: w.variablesFile(),
 		Options: mysqld.Options{
 			File: file, ID: n + 1, Host: "127.0.0.1", Port: w.port + n, RunDir: run,
 			Certificate: in("tls.crt"), Key: in("tls.key"), Authority: in("control.crt"),
