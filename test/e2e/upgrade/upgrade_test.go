@@ -35,7 +35,7 @@ const (
 )
 
 // ground is what the previous release runs: a DatabaseCluster of three servers without a window,
-// whose servers an upgrade replaces, and an EcommercePlatform whose window is closed.
+// whose servers an upgrade replaces, an EcommercePlatform and examples whose window is closed.
 type ground struct {
 	world  *harness.World
 	ledger *harness.Ledger
@@ -52,6 +52,7 @@ func upgrades() types.Feature {
 		Full("an upgrade loses no row and no request, and restarts nothing out of a window", g.upgrades).
 		Full("the release before is installed again, and restarts nothing that never ran this one", g.goesBack).
 		Full("the shop is upgraded once it is asked for", g.upgradesShop).
+		Full("the other examples are upgraded too, and follow an edit", g.editsExamples).
 		Feature()
 }
 
@@ -69,7 +70,8 @@ func (g *ground) begins(ctx context.Context, n notes) error {
 	if g.world, err = cluster.Watch(ctx, namespace); err != nil {
 		return err
 	}
-	values := map[string]string{"NAMESPACE": namespace, "REGISTRY": cluster.Registry, "START": time.Now().UTC().Add(12 * time.Hour).Format("15:04")}
+	start := time.Now().UTC().Add(12 * time.Hour).Format("15:04")
+	values := map[string]string{"NAMESPACE": namespace, "REGISTRY": cluster.Registry, "START": start}
 	for _, file := range []string{"upgrade/orders.yaml", "upgrade/store.yaml"} {
 		u, err := manifests.Read(file, values)
 		if err != nil {
@@ -78,6 +80,9 @@ func (g *ground) begins(ctx context.Context, n notes) error {
 		if _, err := cluster.Create(ctx, u); err != nil {
 			return err
 		}
+	}
+	if err := g.applyExamples(ctx, start); err != nil {
+		return err
 	}
 	if err := errors.Join(g.world.AwaitReady(ctx, started, "DatabaseCluster", "orders"), g.world.AwaitReady(ctx, started, "EcommercePlatform", "store")); err != nil {
 		return err
@@ -178,7 +183,7 @@ func (g *ground) change(ctx context.Context, n notes, install func() error, is f
 	if err != nil {
 		return err
 	}
-	shop := g.pods("store")
+	waiting := g.waiting()
 	const seconds = 900
 	load, err := g.client.Start(ctx, harness.Load{Host: "store-frontend-web", Port: 8080, Session: rand.Text(), Workers: 2, Rate: 5, Seconds: seconds, Most: 20 * seconds})
 	if err != nil {
@@ -197,8 +202,8 @@ func (g *ground) change(ctx context.Context, n notes, install func() error, is f
 	if a.Gap > handedOver {
 		err = errors.Join(err, fmt.Errorf("for %.2fs no write was acknowledged, %s is the target", a.Gap.Seconds(), handedOver))
 	}
-	if now := g.pods("store"); !maps.Equal(shop, now) {
-		err = errors.Join(err, fmt.Errorf("the shop's pods were %v, are %v", shop, now))
+	if now := g.waiting(); !maps.Equal(waiting, now) {
+		err = errors.Join(err, fmt.Errorf("the pods of claims whose window is closed were %v, are %v", waiting, now))
 	}
 	return errors.Join(err, lerr, aerr, tally.Check(fewest))
 }
