@@ -37,6 +37,7 @@ func developmentShop() types.Feature {
 	if tests.Full() {
 		f = f.Assess("orders survive deleting every pod, by the kubelet's leave", assess(survives(nil), ns)).
 			Assess("scaling the claim scales the backend to 3 and back", assess(scales, ns)).
+			Assess("a change of the configuration rolls to the backend, and opens no circuit breaker", assess(configRolls, ns)).
 			Assess("edits by hand of a Service are put back", assess(serviceDrift, ns)).
 			Assess("a migration that is edited while it runs ends before the next one begins", assess(neverOverlap, migratesNamespace))
 	}

@@ -58,6 +58,11 @@ func surviveOnce(ctx context.Context, n notes, grace *int64) error {
 		return err
 	}
 	old := uids(dev)
+	full, err := cluster.FillBucket(ctx, "EcommercePlatform")
+	if err != nil {
+		return err
+	}
+	defer full.End()
 	start := time.Now()
 	all := metav1.ListOptions{LabelSelector: "platform=" + claimName}
 	if err := cluster.Kube.CoreV1().Pods(dev.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: grace}, all); err != nil {
@@ -74,7 +79,7 @@ func surviveOnce(ctx context.Context, n notes, grace *int64) error {
 		return err
 	}
 	n.Addf("%d pods, Ready again after %.1fs", len(old), time.Since(start).Seconds())
-	return dev.serves(ctx, session, id)
+	return errors.Join(checkBucket(n, full), dev.serves(ctx, session, id))
 }
 
 // uids returns the UIDs of the pods of a shop.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -46,11 +47,11 @@ func rolls(ctx context.Context, n notes) error {
 // roll rolls to a version and waits until no pod of another one runs. That opens no circuit breaker which was
 // closed, with its bucket full.
 func roll(ctx context.Context, version string, n notes) error {
-	full, err := fill(ctx)
+	full, err := cluster.FillBucket(ctx, "EcommercePlatform")
 	if err != nil {
 		return err
 	}
-	defer full.stop()
+	defer full.End()
 	err = dev.change(ctx, harness.Patch{
 		"backend":  harness.Patch{"image": image("backend", version)},
 		"frontend": harness.Patch{"image": image("frontend", version)},
@@ -81,7 +82,47 @@ func roll(ctx context.Context, version string, n notes) error {
 	if err := dev.ready(ctx, soon); err != nil {
 		return err
 	}
-	return full.check(n)
+	return checkBucket(n, full)
+}
+
+// configRolls: what the claim configures reaches the pods of the backend.
+func configRolls(ctx context.Context, n notes) error {
+	if err := dev.ready(ctx, settled); err != nil {
+		return err
+	}
+	full, err := cluster.FillBucket(ctx, "EcommercePlatform")
+	if err != nil {
+		return err
+	}
+	defer full.End()
+	start := time.Now()
+	pods := func() map[string]bool {
+		out := map[string]bool{}
+		for _, p := range dev.world.List("Pod") {
+			if strings.HasPrefix(p.GetName(), backendWeb) && p.GetDeletionTimestamp() == nil {
+				out[string(p.GetUID())] = true
+			}
+		}
+		return out
+	}
+	before := pods()
+	if err := dev.change(ctx, harness.Patch{"config": harness.Patch{"LOG_LEVEL": "debug"}}); err != nil {
+		return err
+	}
+	err = dev.world.Await(ctx, settled, "the pods of the backend to be replaced", func() (bool, string) {
+		now := pods()
+		for uid := range now {
+			if before[uid] {
+				return false, "a pod of before still runs"
+			}
+		}
+		return len(now) > 0 && rolledOut(dev, backendWeb) && dev.status().Ready(), dev.status().String()
+	})
+	if err != nil {
+		return err
+	}
+	n.Addf("rolled out after %.1fs", time.Since(start).Seconds())
+	return checkBucket(n, full)
 }
 
 // acknowledged checks that all acknowledged orders are in the database.

@@ -16,11 +16,11 @@ func scales(ctx context.Context, n notes) error {
 	}
 	for _, replicas := range []int64{3, 1} {
 		start := time.Now()
-		full, err := fill(ctx)
+		full, err := cluster.FillBucket(ctx, "EcommercePlatform")
 		if err != nil {
 			return err
 		}
-		defer full.stop()
+		defer full.End()
 		if err := dev.change(ctx, harness.Patch{"backend": harness.Patch{"replicas": replicas}}); err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func scales(ctx context.Context, n notes) error {
 			return err
 		}
 		n.Addf("to %d %.1fs", replicas, time.Since(start).Seconds())
-		if err := full.check(n); err != nil {
+		if err := checkBucket(n, full); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ type shop struct {
 	client *harness.Client
 
 	// bucket is that of the claim's circuit breaker, from its creation until it is Ready.
-	bucket *bucket
+	bucket *harness.Bucket
 }
 
 // claim creates the namespace, starts a watch of it, and applies the claim.
@@ -61,7 +61,7 @@ func (s *shop) claim(ctx context.Context) error {
 	if s.world, err = cluster.Watch(ctx, s.namespace); err != nil {
 		return err
 	}
-	if s.bucket, err = fill(ctx); err != nil {
+	if s.bucket, err = cluster.FillBucket(ctx, "EcommercePlatform"); err != nil {
 		return err
 	}
 	return s.file(ctx)
@@ -93,7 +93,7 @@ func (s *shop) ready(ctx context.Context, within time.Duration) error {
 		return err
 	}
 	// What follows the conditions of Ready is counted, too.
-	time.AfterFunc(time.Second, s.bucket.end)
+	time.AfterFunc(time.Second, s.bucket.End)
 	var err error
 	s.client, err = harness.StartClient(ctx, cluster, s.world)
 	return err

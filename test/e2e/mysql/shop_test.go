@@ -68,6 +68,11 @@ func (s *shop) claim(ctx context.Context) error {
 // sells: a shop with MySQL is Ready in time, and what is ordered from it survives the loss of the
 // database's pod.
 func (s *shop) sells(ctx context.Context, n notes) error {
+	full, err := cluster.FillBucket(ctx, "EcommercePlatform")
+	if err != nil {
+		return err
+	}
+	defer full.End()
 	start := time.Now()
 	if err := s.claim(ctx); err != nil {
 		return err
@@ -80,10 +85,9 @@ func (s *shop) sells(ctx context.Context, n notes) error {
 	if took > shopWithin {
 		return fmt.Errorf("the shop was Ready after %.1f s, and has %.0f s", took.Seconds(), shopWithin.Seconds())
 	}
-	if err := s.fits(n); err != nil {
+	if err := errors.Join(s.fits(n), spared(n, full)); err != nil {
 		return err
 	}
-	var err error
 	if s.client, err = harness.StartClient(ctx, cluster, s.world); err != nil {
 		return err
 	}
@@ -93,10 +97,14 @@ func (s *shop) sells(ctx context.Context, n notes) error {
 		return err
 	}
 	old := s.world.Get("Pod", shopDatabase+"-mysql-0")
+	if full, err = cluster.FillBucket(ctx, "EcommercePlatform"); err != nil {
+		return err
+	}
+	defer full.End()
 	if err := (&database{namespace: s.namespace}).deletePod(ctx, old); err != nil {
 		return err
 	}
-	return s.world.Await(ctx, settled, "order "+id+" to be served again", func() (bool, string) {
+	err = s.world.Await(ctx, settled, "order "+id+" to be served again", func() (bool, string) {
 		if u := s.world.Get("Pod", old.GetName()); u == nil || u.GetUID() == old.GetUID() {
 			return false, "the pod is not replaced yet"
 		}
@@ -106,6 +114,22 @@ func (s *shop) sells(ctx context.Context, n notes) error {
 		}
 		return a.Status == 200 && strings.Contains(a.Body, id), fmt.Sprintf("%d %s", a.Status, a.Body)
 	})
+	return errors.Join(err, spared(n, full), s.world.NeverFalse("Responsive"))
+}
+
+// spared checks that no circuit breaker of the shop would have opened with Crossplane's defaults. A quick run
+// may take a quarter more, as in suite core.
+func spared(n notes, full *harness.Bucket) error {
+	least := 0.0
+	if !tests.Full() {
+		least = -harness.BucketBurst / 4
+	}
+	taken, lowest, err := full.Stop()
+	n.Addf("%.0f tokens, %.0f left at least", taken, lowest)
+	if err == nil && lowest < least {
+		err = fmt.Errorf("the shop took %.0f tokens of Crossplane's circuit breaker, which opens it with the defaults", taken)
+	}
+	return err
 }
 
 // fits: the only server of a database for development needs little memory, as far as that can be read here.
