@@ -16,6 +16,7 @@ import (
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/label"
 )
 
 // The binary logs of an engine whose servers do not archive their log themselves are archived by a pod of its own,
@@ -23,7 +24,7 @@ import (
 
 // Names of components of the archive of binary logs.
 const (
-	logArchive        = "archive"
+	logArchive        = label.ComponentLogArchive
 	logArchiveAccount = "archive-account"
 	logArchiveRole    = "archive-role"
 	logArchiveBinding = "archive-rolebinding"

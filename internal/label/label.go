@@ -28,4 +28,5 @@ const (
 	ComponentRepository = "repository"
 	ComponentNamedClaim = "named-claim"
 	ComponentBackup     = "backup"
+	ComponentLogArchive = "archive"
 )

@@ -23,14 +23,15 @@ type engine struct {
 	// joinPauses is true if writes also pause when a server joins or leaves.
 	joinPauses bool
 
-	// others are the servers that are not the primary.
-	others string
+	// others are the servers that are not the primary, and order is the order in which the servers of a
+	// cluster stop that is hibernated.
+	others, order string
 }
 
 // engines are those of a DatabaseCluster, by the component label of their servers.
 var engines = map[string]engine{
-	string(appsv1.PostgreSQL): {pause: 3, others: "standbys"},
-	string(appsv1.MySQL):      {pause: 7, joinPauses: true, others: "replicas"},
+	string(appsv1.PostgreSQL): {pause: 3, others: "standbys", order: "stop, the primary last"},
+	string(appsv1.MySQL):      {pause: 7, joinPauses: true, others: "replicas", order: "stop together"},
 }
 
 // engine returns the engine of the servers that an object belongs to.
@@ -95,7 +96,7 @@ func (f *forecast) servers(p pair) []Effect {
 		lose.Destroys, lose.Irreversible = true, true
 		return []Effect{stop, lose}
 	case is == 0 && was > 0:
-		e := p.effect(Stops, "hibernates %s: %s stop, the primary last, and the volumes stay", database, count(was, "server"))
+		e := p.effect(Stops, "hibernates %s: %s %s, and the volumes stay", database, count(was, "server"), p.engine().order)
 		e.Pods, e.Interrupts = was, true
 		return []Effect{e}
 	case is > 0 && was == 0:
@@ -161,7 +162,7 @@ func (f *forecast) replaced(p pair, n int) []Effect {
 	}
 	e := p.effect(Restarts, "%s: each connection breaks once", how)
 	e.Pods = n
-	return []Effect{e, p.switchover("the primary of %s hands over before it stops", database)}
+	return []Effect{p.engine().pauses(e, "leaves and joins"), p.switchover("the primary of %s hands over before it stops", database)}
 }
 
 // restarted returns the effect of restarting PostgreSQL in n servers in place: standbys first, then

@@ -61,7 +61,14 @@ func TestPlan(t *testing.T) {
 		"mysql-storage":                {example: "databasecluster/mysql.yaml", edits: []edit{set("200Gi", "storageSize")}},
 		"mysql-hibernates":             {example: "databasecluster/mysql.yaml", edits: []edit{set(true, "hibernated")}},
 		"mysql-deleted":                {example: "databasecluster/mysql.yaml", delete: true},
-		"mysql-archived":               {example: "databasecluster/backup.yaml", before: []edit{set("mysql", "engine"), set("9.7", "version"), set(int64(3), "size"), set(physicalBackups(), "backup")}, edits: []edit{set("4Gi", "resources", "requests", "memory"), set("4Gi", "resources", "limits", "memory")}},
+		"mysql-parameter-start":        {example: "databasecluster/mysql.yaml", edits: []edit{set("1M", "parameters", "thread_stack")}},
+		"mysql-wakes":                  {example: "databasecluster/mysql.yaml", before: []edit{set(true, "hibernated")}, edits: []edit{set(false, "hibernated")}},
+		"mysql-user":                   {example: "databasecluster/mysql.yaml", edits: []edit{set(nil, "users"), set(nil, "databases")}},
+		"mysql-version":                {example: "databasecluster/mysql.yaml", edits: []edit{set("9.7.4", "version")}},
+		"shop-mysql":                   {example: "shop/mysql.yaml", edits: []edit{set("2Gi", "database", "resources", "limits", "memory"), set("2Gi", "database", "resources", "requests", "memory")}},
+		"mysql-archiver":               {example: "databasecluster/backup.yaml", before: mysqlArchived, edits: []edit{set([]any{map[string]any{"key": "example.com/spot", "operator": "Exists"}}, "tolerations")}},
+		"mysql-archive-ends":           {example: "databasecluster/backup.yaml", before: mysqlArchived, edits: []edit{set(nil, "backup")}},
+		"mysql-archived":               {example: "databasecluster/backup.yaml", before: mysqlArchived, edits: []edit{set("4Gi", "resources", "requests", "memory"), set("4Gi", "resources", "limits", "memory")}},
 		"webapp-env-like-a-quantity":   {example: "webapp/minimal.yaml", before: []edit{set([]any{map[string]any{"name": "A", "value": "1.1"}}, "env")}, edits: []edit{set([]any{map[string]any{"name": "A", "value": "1.10"}}, "env")}},
 		"webapp-autoscaling":           {example: "webapp/production.yaml", edits: []edit{set(int64(5), "autoscaling", "minReplicas")}},
 		"webapp-ingress-class":         {example: "webapp/production.yaml", edits: []edit{set("other", "ingress", "className")}},
@@ -102,6 +109,9 @@ func TestPlan(t *testing.T) {
 		})
 	}
 }
+
+// mysqlArchived makes a DatabaseCluster one of engine mysql whose binary logs are archived.
+var mysqlArchived = []edit{set("mysql", "engine"), set("9.7", "version"), set(int64(3), "size"), set(physicalBackups(), "backup")}
 
 // physicalBackups returns the backups of a DatabaseCluster whose binary logs are archived.
 func physicalBackups() map[string]any {

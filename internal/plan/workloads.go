@@ -16,6 +16,9 @@ import (
 // once in the case of a cache.
 func (f *forecast) deployment(p pair) []Effect {
 	was, is := replicasOf(p.before), replicasOf(p.after)
+	if p.part() == label.ComponentLogArchive {
+		return logArchive(p, was)
+	}
 	switch p.Action {
 	case Create:
 		return nil
@@ -35,6 +38,22 @@ func (f *forecast) deployment(p pair) []Effect {
 		out = append(out, f.rolled(p, n))
 	}
 	return out
+}
+
+// logArchive returns the effects on the pod that archives binary logs. The servers keep those that it has not
+// archived.
+func logArchive(p pair, was int) []Effect {
+	switch {
+	case p.Action == Delete:
+		e := p.effect(Unprotects, "%s is deleted: binary logs are not archived any more", p.Object)
+		e.Pods, e.Warning = was, true
+		return []Effect{e}
+	case p.Action == Update && p.touches("spec.template") && was > 0:
+		e := p.effect(Restarts, "restarts %s: binary logs are archived once it has started again", p.Object)
+		e.Pods = was
+		return []Effect{e}
+	}
+	return nil
 }
 
 // rolled returns the effect of replacing n pods of a Deployment.

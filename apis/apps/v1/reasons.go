@@ -210,7 +210,7 @@ const (
 	// +storeplane:of=DatabaseCluster: ParametersApplied, DatabasesReady
 	ReasonApplied = "Applied"
 
-	// ReasonParametersRefused means that PostgreSQL does not accept the named parameters, and all
+	// ReasonParametersRefused means that the server does not accept the named parameters, and all
 	// others are applied: correct them.
 	// +storeplane:of=DatabaseCluster: ParametersApplied, event
 	ReasonParametersRefused = "ParametersRefused"

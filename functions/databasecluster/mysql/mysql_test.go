@@ -215,7 +215,7 @@ func options(text string) []string {
 func TestVariables(t *testing.T) {
 	const pool = 64 * mebibyte
 	own := map[string]string{
-		"binlog_expire_logs_seconds": "259200", "innodb_redo_log_capacity": strconv.Itoa(pool), "log_error_verbosity": "2",
+		"innodb_redo_log_capacity": strconv.Itoa(pool), "log_error_verbosity": "2",
 		"max_binlog_size": "134217728", "max_user_connections": "131",
 	}
 	for name, tc := range map[string]struct {

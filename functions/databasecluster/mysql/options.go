@@ -38,6 +38,8 @@ func (d cluster) base() []option {
 		{"innodb_redo_log_capacity", strconv.FormatInt(redoLog(pool), 10)},
 		{"max_binlog_size", "134217728"},
 		{"binlog_expire_logs_seconds", "259200"},
+		// Connections and tables can become more while the server runs.
+		{"open_files_limit", "65536"},
 	}
 	if d.single() {
 		out = append(out, option{"performance_schema", "OFF"}, option{"innodb_log_buffer_size", "8388608"})

@@ -60,14 +60,15 @@ func (b *member) pass(ctx context.Context) time.Duration {
 }
 
 // setVariables sets the global variables of this server as they are desired, and returns those that it
-// refuses. It returns false if they could not be set.
-func (m *Manager) setVariables(ctx context.Context) ([]instance.Problem, bool) {
+// refuses. What fails is tried again.
+func (m *Manager) setVariables(ctx context.Context) []instance.Problem {
 	file, ok := m.File(instance.MySQLVariablesFile)
 	if !ok {
-		return nil, true
+		return nil
 	}
 	problems, err := m.SetVariables(ctx, file)
-	return problems, m.Note("set the parameters", err)
+	m.Note("set the parameters", err)
+	return problems
 }
 
 // report returns the report on this server, but for its volume.

@@ -121,10 +121,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 		// The first report is complete, instead of a second one a moment later.
 		return rollingPeriod
 	}
-	refused, ok := p.setVariables(ctx)
-	if !ok {
-		return rollingPeriod
-	}
+	refused := p.setVariables(ctx)
 	view, err := p.observe(ctx, desired, p.pods.List(), p.set.One())
 	if !p.Note("observe the servers", err) {
 		return rollingPeriod

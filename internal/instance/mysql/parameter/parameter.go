@@ -40,16 +40,22 @@ var allowed = []string{
 	"transaction_prealloc_size", "updatable_views_with_limit", "wait_timeout", "windowing_use_high_precision",
 }
 
-// atStart are those of allowed that the server reads only at its start, and three more: the
-// buffer pool is of as many instances as its size at the start allows, replica_parallel_workers holds from
-// the start of a channel on, and event_scheduler can be disabled only at the start.
+// atStart are those of allowed that hold from the start of a server on. The server itself refuses to change
+// most of them while it runs. The others are
+//   - event_scheduler, which can be disabled only at the start,
+//   - innodb_buffer_pool_size, whose value at the start decides how many instances there are,
+//   - binlog_expire_logs_seconds: a server removes logs as it starts,
+//   - replica_parallel_workers, and what the threads that apply the primary's transactions have as session
+//     variables from their start on: with another value they could refuse a table that the primary has
+//     created.
 var atStart = []string{
-	"event_scheduler", "ft_max_word_len", "ft_min_word_len", "ft_query_expansion_limit", "innodb_adaptive_hash_index_parts", "innodb_autoinc_lock_mode",
-	"innodb_buffer_pool_chunk_size", "innodb_buffer_pool_instances", "innodb_buffer_pool_load_at_startup", "innodb_buffer_pool_size", "innodb_ft_cache_size",
-	"innodb_ft_max_token_size", "innodb_ft_min_token_size", "innodb_ft_sort_pll_degree", "innodb_ft_total_cache_size", "innodb_open_files",
-	"innodb_page_cleaners", "innodb_purge_threads", "innodb_read_io_threads", "innodb_rollback_on_timeout", "innodb_sort_buffer_size",
-	"innodb_sync_array_size", "innodb_write_io_threads", "max_digest_length", "ngram_token_size", "open_files_limit", "performance_schema",
-	"replica_parallel_workers", "table_open_cache_instances", "thread_stack",
+	"binlog_expire_logs_seconds", "event_scheduler", "explicit_defaults_for_timestamp", "ft_max_word_len", "ft_min_word_len", "ft_query_expansion_limit",
+	"innodb_adaptive_hash_index_parts", "innodb_autoinc_lock_mode", "innodb_buffer_pool_chunk_size", "innodb_buffer_pool_instances",
+	"innodb_buffer_pool_load_at_startup", "innodb_buffer_pool_size", "innodb_ft_cache_size", "innodb_ft_enable_stopword", "innodb_ft_max_token_size",
+	"innodb_ft_min_token_size", "innodb_ft_sort_pll_degree", "innodb_ft_total_cache_size", "innodb_open_files", "innodb_page_cleaners", "innodb_purge_threads",
+	"innodb_read_io_threads", "innodb_rollback_on_timeout", "innodb_sort_buffer_size", "innodb_strict_mode", "innodb_sync_array_size",
+	"innodb_write_io_threads", "max_digest_length", "ngram_token_size", "open_files_limit", "performance_schema", "replica_parallel_workers",
+	"sql_require_primary_key", "table_open_cache_instances", "thread_stack",
 }
 
 // All returns the options that a claim may set.

@@ -2,15 +2,21 @@ package server
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/parameter"
 )
+
+// variableTimeout bounds a statement that sets a variable.
+const variableTimeout = 10 * time.Second
 
 // number matches the values of options that are numbers: a file of options may have them with a suffix
 // (https://dev.mysql.com/doc/refman/9.7/en/program-variables.html).
@@ -19,47 +25,40 @@ var number = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)([KMGTPE]?)$`)
 // suffixes are those of numbers, in order: each is 1024 times the one before.
 const suffixes = "KMGTPE"
 
-// SetVariable sets a global variable while the server runs, by the name of its option and a value as in a
-// file of options, or to its default if value is nil. It returns why the server refuses the value, if it
-// does. Sessions that exist keep what they have.
-func (s Server) SetVariable(ctx context.Context, option string, value *string) (refusal string, err error) {
-	to := "DEFAULT"
-	if value != nil {
-		to = constant(*value)
+// Variable returns the value of a global variable, by the name of its option.
+func (s Server) Variable(ctx context.Context, option string) (string, error) {
+	var out sql.NullString
+	err := s.with(ctx, readTimeout, func(ctx context.Context, conn *sql.Conn) error {
+		return conn.QueryRowContext(ctx, "SELECT @@GLOBAL."+identifier(parameter.Variable(option))).Scan(&out)
+	})
+	if err != nil {
+		return "", fmt.Errorf("cannot read variable %s: %w", option, err)
 	}
-	err = s.execute(ctx, changeTimeout, "SET GLOBAL "+identifier(parameter.Variable(option))+" = "+to)
-	if refused, ok := asRefusal(err); ok {
-		return refused, nil
+	return out.String, nil
+}
+
+// SetVariable sets a global variable while the server runs, by the name of its option and a value as in a
+// file of options. Sessions that exist keep what they have. It returns why the server refuses the value, if
+// it does: one that is out of bounds is refused, too.
+func (s Server) SetVariable(ctx context.Context, option, value string) (refusal string, err error) {
+	err = s.execute(ctx, variableTimeout,
+		// Without it MySQL takes the nearest value within the bounds.
+		"SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
+		"SET GLOBAL "+identifier(parameter.Variable(option))+" = "+constant(value))
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return e.Message, nil
 	}
 	return "", err
 }
 
-// asRefusal returns the message of an error by which the server refuses a variable or its value.
-func asRefusal(err error) (string, bool) {
-	e, ok := errors.AsType[*mysql.MySQLError](err)
-	if !ok {
-		return "", false
-	}
-	switch e.Number {
-	case refusedArgument, unknownVariable, refusedValue, wrongType, readOnly:
-		return e.Message, true
-	default:
-		return "", false
-	}
-}
-
-// Numbers of errors about a variable
-// (https://dev.mysql.com/doc/mysql-errors/9.7/en/server-error-reference.html).
-const (
-	unknownVariable = 1193
-	refusedArgument = 1210
-	refusedValue    = 1231
-	wrongType       = 1232
-	readOnly        = 1238
-)
-
 // constant returns an SQL constant for the value of an option: a number, or a string.
 func constant(value string) string {
+	switch strings.ToUpper(value) {
+	case "TRUE":
+		return "'ON'"
+	case "FALSE":
+		return "'OFF'"
+	}
 	m := number.FindStringSubmatch(strings.ToUpper(value))
 	switch {
 	case m == nil:

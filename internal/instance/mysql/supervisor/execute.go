@@ -66,14 +66,10 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 		}
 		return mysqld.Initialize(ctx, s.Program, s.Files, s.Options, s.output)
 	case group.Bootstrap:
-		if err := s.configure(ctx); err != nil {
-			return err
-		}
+		s.configure(ctx)
 		return s.bootstrap(ctx, c)
 	case group.Join, group.JoinByCopy:
-		if err := s.configure(ctx); err != nil {
-			return err
-		}
+		s.configure(ctx)
 		return s.join(ctx, action.Verb == group.JoinByCopy, c)
 	case group.Leave:
 		return s.server.Leave(ctx)
