@@ -154,13 +154,22 @@ func (d *database) losesVolume(ctx context.Context, _ notes) error {
 func (d *database) scales(ctx context.Context, n notes) error {
 	for _, size := range []int{1, 3, 5, 3} {
 		start := time.Now()
+		from, err := d.ledger.Mark(ctx)
+		if err != nil {
+			return err
+		}
 		if err := d.change(ctx, harness.Patch{"size": size}); err != nil {
 			return err
 		}
 		if err := d.whole(ctx, size); err != nil {
 			return err
 		}
-		n.Addf("to %d in %.0fs", size, time.Since(start).Seconds())
+		took := time.Since(start)
+		a, err := d.ledger.Account(ctx, from)
+		if err != nil {
+			return err
+		}
+		n.Addf("to %d in %.0fs, gap %.2fs", size, took.Seconds(), a.Gap.Seconds())
 	}
 	return nil
 }
