@@ -81,6 +81,25 @@ func (d *database) losesPrimary(ctx context.Context, _ notes) error {
 	return d.succeeded(ctx, old)
 }
 
+// marks: a pod that is marked as the primary takes writes at once, since its Service sends clients there: in
+// MOCO the mark came too early (https://github.com/cybozu-go/moco/issues/801).
+func (d *database) marks(ctx context.Context, n notes) error {
+	if err := d.startStore(ctx); err != nil {
+		return err
+	}
+	if _, err := d.sqlAt(ctx, d.primary(), "CREATE TABLE IF NOT EXISTS marked (n INT PRIMARY KEY)"); err != nil {
+		return err
+	}
+	if err := d.losesPrimary(ctx, n); err != nil {
+		return err
+	}
+	p := d.primary()
+	if _, err := d.sqlAt(ctx, p, "REPLACE INTO marked VALUES (1)"); err != nil {
+		return fmt.Errorf("pod %s is marked as the primary, and takes no writes: %w", p.GetName(), err)
+	}
+	return nil
+}
+
 // evicts: the disruption budget allows one server to go, which hands over.
 func (d *database) evicts(ctx context.Context, _ notes) error {
 	old := d.primary()
@@ -186,6 +205,10 @@ func (d *database) uids() map[string]string {
 // sets: parameters that need no start hold on all servers while they run, a value that MySQL refuses is
 // reported and changes nothing else, and one that is removed gets its default.
 func (d *database) sets(ctx context.Context, n notes) error {
+	// Its image has a client of MySQL.
+	if err := d.startStore(ctx); err != nil {
+		return err
+	}
 	before := d.uids()
 	applied := func(status metav1.ConditionStatus, text string) func() (bool, string) {
 		return func() (bool, string) {

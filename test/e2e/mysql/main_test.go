@@ -52,6 +52,7 @@ func group() types.Feature {
 		Full("a group without data comes back after all its pods were lost", d.emptyAndLost).
 		Quick("application connects by its Secret, to the primary and to replicas", d.connects).
 		Quick("primary's pod is deleted with no grace", d.repeated(whenFailed, d.losesPrimary)).
+		Full("a pod that is marked as the primary takes writes at once", d.repeated(whenFailed, d.marks)).
 		Full("primary's pod is evicted, as a drain does", d.repeated(whenPlanned, d.evicts)).
 		Full("primary's processes are killed at once", d.under(whenFailed, d.losesProcesses)).
 		Full("primary is frozen for 30 s and thawed", d.repeated(whenFailed, d.freezes)).
