@@ -78,6 +78,9 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	if from.ID != "" && d.traits.Archives {
 		return nil, compose.Invalidf("restoreFrom.id is not available with engine %s: it restores to a time: create the claim again with restoreFrom.time", d.server)
 	}
+	if from.BeforeTransaction != "" && d.traits.Archives {
+		return nil, compose.Invalidf("restoreFrom.beforeTransaction is not available with engine %s: it restores to a time: create the claim again with restoreFrom.time", d.server)
+	}
 	if from.Time != nil && !c.IsReview() && from.Time.After(c.Now()) {
 		return nil, compose.Invalidf("restoreFrom.time has not come yet: %s", from.Time.UTC().Format("2006-01-02T15:04:05Z"))
 	}
@@ -127,7 +130,7 @@ func (d *inputs) origin(c *compose.Claim) (*origin, error) {
 	if where.Destination.Type == backupv1.Volume {
 		o.restore.Host = serviceHost(d.Claim, source, d.Namespace)
 	}
-	o.restore.Destination.SecretRef, o.restore.System, o.restore.ID = nil, from.SystemIdentifier, from.ID
+	o.restore.Destination.SecretRef, o.restore.System, o.restore.ID, o.restore.Before = nil, from.SystemIdentifier, from.ID, from.BeforeTransaction
 	if from.Time != nil {
 		o.restore.Time = new(from.Time.UTC())
 	}

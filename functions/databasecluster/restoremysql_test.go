@@ -19,8 +19,8 @@ import (
 // and with the key that was generated for it, and keeps its pods when the restore has ended.
 func TestRestoreMySQL(t *testing.T) {
 	type want struct {
-		Name, ID, Key string
-		Encrypted     bool
+		Name, ID, Before, Key string
+		Encrypted             bool
 	}
 	for name, tc := range map[string]struct {
 		reason, spec string
@@ -32,7 +32,11 @@ func TestRestoreMySQL(t *testing.T) {
 		"Escrow":    {reason: "Or the copy of it.", spec: "{backupRef: {name: ledger-copies}}", escrow: "K2\n", want: want{Name: "ledger-copies", Key: "K2\n", Encrypted: true}},
 		"Differ":    {reason: "Where they differ, each has its backups.", spec: "{backupRef: {name: ledger-copies}}", own: "K1\n", escrow: "K2\n", want: want{Name: "ledger-copies", Key: "K1\nK2\n", Encrypted: true}},
 		"ID":        {reason: "A backup may be named.", spec: "{backupRef: {name: ledger-copies}, id: 20261127T030000Z-x7k2p}", want: want{Name: "ledger-copies", ID: "20261127T030000Z-x7k2p"}},
-		"Place":     {reason: "A place is one of a Backup that is gone.", spec: "{destination: {type: s3, bucket: b, secretRef: {name: store}}, name: ledger-copies}", escrow: "K2\n", want: want{Name: "ledger-copies", Key: "K2\n", Encrypted: true}},
+		"Before": {
+			reason: "So may the first transaction that is not wanted.", spec: "{backupRef: {name: ledger-copies}, beforeTransaction: '3e11fa47-71ca-11e1-9e33-c80aa9429562:23'}",
+			want: want{Name: "ledger-copies", Before: "3e11fa47-71ca-11e1-9e33-c80aa9429562:23"},
+		},
+		"Place": {reason: "A place is one of a Backup that is gone.", spec: "{destination: {type: s3, bucket: b, secretRef: {name: store}}, name: ledger-copies}", escrow: "K2\n", want: want{Name: "ledger-copies", Key: "K2\n", Encrypted: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := simulate(t, "{engine: mysql, size: 3, version: '9.7', restoreFrom: "+tc.spec+"}")
@@ -61,7 +65,7 @@ func TestRestoreMySQL(t *testing.T) {
 			if diff := cmp.Diff(backupv1.Destination{Type: "s3", Bucket: "b"}, r.Destination); diff != "" || r.Namespace != "team" {
 				t.Errorf("%s\nthe place: -want, +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.want, want{Name: r.Name, ID: r.ID, Key: c.SecretValue("source", instance.RestoreKey), Encrypted: r.Encrypted}); diff != "" {
+			if diff := cmp.Diff(tc.want, want{Name: r.Name, ID: r.ID, Before: r.Before, Key: c.SecretValue("source", instance.RestoreKey), Encrypted: r.Encrypted}); diff != "" {
 				t.Errorf("%s\nwhat is restored: -want, +got:\n%s", tc.reason, diff)
 			}
 			before := template()

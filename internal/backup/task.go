@@ -151,6 +151,10 @@ type Task struct {
 	ID   string     `json:"id,omitempty"`
 	Time *time.Time `json:"time,omitempty"`
 
+	// Before chooses the newest physical backup of MySQL that does not have a transaction, by its GTID, which is
+	// the first one that is not restored.
+	Before string `json:"before,omitempty"`
+
 	// System limits the choice to the backups of one system, by its identifier (Manifest.System).
 	System string `json:"system,omitempty"`
 

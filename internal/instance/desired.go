@@ -95,6 +95,9 @@ type Restore struct {
 
 	// Time is the time to restore to, or nil for the latest.
 	Time *time.Time `json:"time,omitempty"`
+
+	// Before is the transaction before which the restore ends, by its GTID, or "", with engine mysql.
+	Before string `json:"before,omitempty"`
 }
 
 // Paths of what the servers need for archiving and for a restore, besides those in package

@@ -346,6 +346,17 @@ func TestValidate(t *testing.T) {
 			claim:  with(t, databaseCluster, set("spec.databases", []any{map[string]any{"name": "a", "extensions": []any{`x"; DROP`}}})),
 			want:   `DatabaseCluster "my-db" is invalid: spec.databases[0].extensions[0]: Invalid value: "x\"; DROP": should match '^[a-z][a-z0-9_-]*$'`,
 		},
+		"TransactionAndTime": {
+			reason: "A restore has one end.",
+			claim:  with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "time": "2026-01-01T00:00:00Z", "beforeTransaction": "3e11fa47-71ca-11e1-9e33-c80aa9429562:23"})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom: restoreFrom takes a time or beforeTransaction, not both`,
+		},
+		"TaggedTransaction": {reason: "A transaction may have a tag.", claim: with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "beforeTransaction": "3e11fa47-71ca-11e1-9e33-c80aa9429562:nightly:23"}))},
+		"Transactions": {
+			reason: "It is one transaction.",
+			claim:  with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "beforeTransaction": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-23"})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom.beforeTransaction: Invalid value: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-23": should match '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[a-z_][a-z0-9_]{0,31})?:[1-9][0-9]{0,18}$'`,
+		},
 		"ProtectedShop": {reason: "A shop may be protected, in whichever environment.", claim: with(t, productionStore, set("spec.deletionProtection", false))},
 		"ShopWithADatabaseOfItsOwnMind": {
 			reason: "What a DatabaseCluster offers, a shop's database does too.",

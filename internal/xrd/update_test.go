@@ -113,6 +113,12 @@ func TestValidateUpdate(t *testing.T) {
 			claim:  with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "time": "2026-01-01T00:00:00Z"})),
 			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom: restoreFrom is immutable, except that systemIdentifier and id can be added`,
 		},
+		"RestoreToAnotherTransaction": {
+			reason: "Nor can a transaction.",
+			old:    with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}})),
+			claim:  with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}, "beforeTransaction": "3e11fa47-71ca-11e1-9e33-c80aa9429562:23"})),
+			want:   `DatabaseCluster "my-db" is invalid: spec.restoreFrom: restoreFrom is immutable, except that systemIdentifier and id can be added`,
+		},
 		"RestoreWhich": {
 			reason: "Where the place has backups of several databases, the claim is asked which one.",
 			old:    with(t, databaseCluster, set("spec.restoreFrom", map[string]any{"backupRef": map[string]any{"name": "old"}})),

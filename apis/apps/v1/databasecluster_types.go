@@ -364,7 +364,8 @@ type BackupDestination struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.destination) || has(self.name)",message="restoreFrom.destination needs restoreFrom.name, the name of the DatabaseCluster whose backups lie there"
 // +kubebuilder:validation:XValidation:rule="!has(self.destination) || self.destination.type != 'volume' || has(self.destination.bucket)",message="restoreFrom.destination needs the volume claim that backups lie on, as bucket"
 // +kubebuilder:validation:XValidation:rule="has(self.destination) || !has(self.name) && !has(self.__namespace__) && !has(self.encryption)",message="restoreFrom.name, namespace and encryption go with a destination: a Backup has its own"
-// +kubebuilder:validation:XValidation:rule="has(self.backupRef) == has(oldSelf.backupRef) && has(self.destination) == has(oldSelf.destination) && has(self.name) == has(oldSelf.name) && has(self.__namespace__) == has(oldSelf.__namespace__) && has(self.encryption) == has(oldSelf.encryption) && has(self.time) == has(oldSelf.time) && (has(self.systemIdentifier) || !has(oldSelf.systemIdentifier)) && (has(self.id) || !has(oldSelf.id))",message="restoreFrom is immutable, except that systemIdentifier and id can be added"
+// +kubebuilder:validation:XValidation:rule="!has(self.time) || !has(self.beforeTransaction)",message="restoreFrom takes a time or beforeTransaction, not both"
+// +kubebuilder:validation:XValidation:rule="has(self.backupRef) == has(oldSelf.backupRef) && has(self.destination) == has(oldSelf.destination) && has(self.name) == has(oldSelf.name) && has(self.__namespace__) == has(oldSelf.__namespace__) && has(self.encryption) == has(oldSelf.encryption) && has(self.time) == has(oldSelf.time) && has(self.beforeTransaction) == has(oldSelf.beforeTransaction) && (has(self.systemIdentifier) || !has(oldSelf.systemIdentifier)) && (has(self.id) || !has(oldSelf.id))",message="restoreFrom is immutable, except that systemIdentifier and id can be added"
 type RestoreFrom struct {
 	// BackupRef names a Backup of the claim's namespace.
 	// +optional
@@ -411,8 +412,8 @@ type RestoreFrom struct {
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`
 
 	// ID of the backup to restore, as the status of its Backup lists it, for engine
-	// mysql. Without a time it is restored as it was made. Defaults to the newest, or
-	// the newest that was complete by the time. It can be added later, and then cannot be changed.
+	// mysql. Without a time or beforeTransaction it is restored as it was made. Defaults to the
+	// newest, or the newest that was complete by the time, or does not have the transaction. It can be added later, and then cannot be changed.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom.id is immutable once it is set"
 	// +kubebuilder:validation:MaxLength=64
@@ -424,6 +425,15 @@ type RestoreFrom struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	Time *metav1.Time `json:"time,omitempty"`
+
+	// BeforeTransaction is the GTID of the first transaction that is not restored, nor any
+	// after it, for engine mysql where its binary logs are archived: for example that of a
+	// DELETE by mistake. It goes without time.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
+	// +kubebuilder:validation:MaxLength=96
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:[a-z_][a-z0-9_]{0,31})?:[1-9][0-9]{0,18}$`
+	BeforeTransaction string `json:"beforeTransaction,omitempty"`
 }
 
 // LocalBackupReference names a Backup of the claim's own namespace.

@@ -7,6 +7,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/store"
+	"github.com/storeplane/storeplane/internal/gtid"
 )
 
 // shown is how many backups a Catalog lists.
@@ -97,12 +98,18 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 			return store.Item{}, err
 		}
 	}
+	before, err := gtid.Parse(t.Before)
+	if err != nil {
+		return store.Item{}, backup.Errorf(backup.InvalidTask, "cannot read the transaction to restore up to: %w", err)
+	}
 	var skipped error
 	for _, item := range items {
 		switch {
 		case t.ID != "" && item.ID != t.ID:
 			continue
 		case t.ID == "" && t.Time != nil && timeOf(item).Truncate(time.Second).After(*t.Time):
+			continue
+		case t.ID == "" && hasTransaction(item, before):
 			continue
 		case t.ID == "" && foreign(item.Err):
 			if skipped == nil {
@@ -126,10 +133,22 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "no backup was complete at %s: the oldest was at %s", t.Time.UTC().Format("2006-01-02 15:04:05 MST"), timeOf(items[len(items)-1]).UTC().Format("2006-01-02 15:04:05 MST"))
 	case t.Time != nil && len(items) > 0:
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of %s or before", t.Time.UTC().Format("2006-01-02 15:04:05 MST"))
+	case t.Before != "" && len(items) > 0:
+		return store.Item{}, backup.Errorf(backup.BackupMissing, "all backups have transaction %s already", t.Before)
 	case t.System != "":
 		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of system %s", t.System)
 	}
 	return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup")
+}
+
+// hasTransaction reports whether a backup has a transaction, unless that is the empty set. One that cannot be read has
+// it not, as far as is known.
+func hasTransaction(item store.Item, transaction gtid.Set) bool {
+	if item.Manifest == nil || transaction.IsEmpty() {
+		return false
+	}
+	has, err := gtid.Parse(item.Manifest.Position)
+	return err == nil && has.Contains(transaction)
 }
 
 // timeOf returns the time that counts when a backup is chosen by time. A copy of files has what was committed until it

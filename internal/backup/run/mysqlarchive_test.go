@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -82,8 +83,13 @@ func (a *archiving) until(t *testing.T) {
 // restored starts a server with the newest backup up to a time, or the newest if that is nil, and replays the archive.
 func (f *fixture) restored(t *testing.T, until *time.Time) (*sql.DB, error) {
 	t.Helper()
+	return f.restoredTo(t, func(task *backup.Task) { task.Time = until })
+}
+
+// restoredTo is restored, with a target.
+func (f *fixture) restoredTo(t *testing.T, at func(*backup.Task)) (*sql.DB, error) {
+	t.Helper()
 	f.t = t
-	at := func(task *backup.Task) { task.Time = until }
 	folder, m, err := f.fetch(at)
 	if err != nil {
 		return nil, err
@@ -100,6 +106,14 @@ func (f *fixture) restored(t *testing.T, until *time.Time) (*sql.DB, error) {
 		t.Errorf("files are left: %v (%v)", left, err)
 	}
 	return db, nil
+}
+
+// transactions parses a set.
+func transactions(t *testing.T, text string) gtid.Set {
+	t.Helper()
+	out, err := gtid.Parse(text)
+	must(t, err)
+	return out
 }
 
 // again kills the server and starts it again. It listens at its port a moment before it does at its socket.
@@ -245,7 +259,10 @@ func TestMySQLArchive(t *testing.T) {
 	f.succeed(backup.Backup)
 	order(3, 5)
 	five := now()
-	order(6, 8)
+	has := position(t, c.root)
+	order(6, 6)
+	six := transactions(t, position(t, c.root)).Minus(transactions(t, has)).String()
+	order(7, 8)
 	c.exec(t, "FLUSH BINARY LOGS", "ALTER TABLE shop.orders ADD COLUMN more INT")
 	eight := now()
 	c.exec(t, "INSERT INTO shop.orders (n) VALUES (9)")
@@ -283,6 +300,27 @@ func TestMySQLArchive(t *testing.T) {
 			}
 		})
 	}
+	t.Run("Before", func(t *testing.T) {
+		db, err := f.restoredTo(t, func(task *backup.Task) { task.Before = six })
+		if err != nil {
+			t.Fatalf("ReplayLogs(): %v", err)
+		}
+		if got := orders(db); got != "5-5" {
+			t.Errorf("orders before transaction %s: want 5-5, got %s", six, got)
+		}
+	})
+	t.Run("BeforeBackup", func(t *testing.T) {
+		first := regexp.MustCompile(`:1-[0-9]+`).ReplaceAllString(has, ":1")
+		if _, err := f.restoredTo(t, func(task *backup.Task) { task.Before = first }); backup.ReasonOf(err) != backup.BackupMissing || !strings.Contains(err.Error(), "all backups have transaction "+first+" already") {
+			t.Errorf("before %s: want reason %s, got %v", first, backup.BackupMissing, err)
+		}
+	})
+	t.Run("BeforeNothing", func(t *testing.T) {
+		unknown := regexp.MustCompile(`[0-9]+$`).ReplaceAllString(six, "999999")
+		if _, err := f.restoredTo(t, func(task *backup.Task) { task.Before = unknown }); backup.ReasonOf(err) != backup.BackupMissing || !strings.Contains(err.Error(), "transaction "+unknown+" is not in the archive") {
+			t.Errorf("before %s: want reason %s, got %v", unknown, backup.BackupMissing, err)
+		}
+	})
 	f.t = t
 	t.Run("TooEarly", func(t *testing.T) {
 		early := five.Add(-time.Hour)

@@ -28,7 +28,7 @@ type Replayer interface {
 }
 
 // ReplayLogs has a server that was started with a backup, whose manifest is given, apply the archived segments: up to the
-// Task's Time, or all that there are.
+// Task's Time, before its transaction Before, or all that there are.
 func (p *Program) ReplayLogs(ctx context.Context, t backup.Task, m *backup.Manifest, to Replayer) error {
 	hide := secrets{}
 	hide.addFolder(p.Store)
@@ -81,7 +81,7 @@ func (j *job) replayPinned(ctx context.Context, m *backup.Manifest, to Replayer)
 	return j.apply(ctx, r, to)
 }
 
-// A replay is what leads from a backup to a time, or to the end of the archive: a chain, with the manifests of its
+// A replay is what leads from a backup to a target: a chain, with the manifests of its
 // segments by id, and the transactions of the backup.
 type replay struct {
 	segment.Chain
@@ -90,7 +90,7 @@ type replay struct {
 	manifests map[string]*backup.Manifest
 }
 
-// plan returns what leads from a backup to the Task's time.
+// plan returns what leads from a backup to the Task's target.
 func (j *job) plan(ctx context.Context, m *backup.Manifest) (replay, error) {
 	r := replay{}
 	var err error
@@ -101,11 +101,14 @@ func (j *job) plan(ctx context.Context, m *backup.Manifest) (replay, error) {
 	if a, r.manifests, err = j.segments(ctx, m); err != nil {
 		return r, err
 	}
-	var until time.Time
+	to := segment.Target{}
 	if j.task.Time != nil {
-		until = *j.task.Time
+		to.Time = *j.task.Time
 	}
-	r.Chain, err = a.Chain(r.has, until)
+	if to.Before, err = gtid.Parse(j.task.Before); err != nil {
+		return r, backup.Errorf(backup.InvalidTask, "cannot read the transaction to restore up to: %w", err)
+	}
+	r.Chain, err = a.Chain(r.has, to)
 	return r, err
 }
 
@@ -127,12 +130,12 @@ func (j *job) apply(ctx context.Context, r replay, to Replayer) error {
 			}
 			size = 0
 		}
-		in, cut, err := j.fetchSegment(ctx, m, has, r.Until, to)
+		in, ends, err := j.fetchSegment(ctx, m, has, r.To, to)
 		if err != nil {
 			return err
 		}
 		size, want, has = size+n, want.Union(in), has.Union(in)
-		if cut {
+		if ends {
 			return to.Apply(ctx, want)
 		}
 	}
@@ -197,9 +200,9 @@ func (j *job) reached(ctx context.Context, system string) (*segment.Reached, err
 	return &r, nil
 }
 
-// fetchSegment writes a segment into a file of a server that has a set of transactions, up to the first other one that
-// was committed after a time, unless that is zero. It returns what is in the file, and whether it was cut.
-func (j *job) fetchSegment(ctx context.Context, m *backup.Manifest, has gtid.Set, until time.Time, to Replayer) (in gtid.Set, cut bool, err error) {
+// fetchSegment writes a segment into a file of a server that has a set of transactions, up to the first other one that is
+// not wanted. It returns what is in the file, and whether it was cut.
+func (j *job) fetchSegment(ctx context.Context, m *backup.Manifest, has gtid.Set, target segment.Target, to Replayer) (in gtid.Set, ends bool, err error) {
 	d := m.Dumps[0]
 	r, err := stream.NewReader(ctx, j.store, m.ID, d.Objects, m.Compression, m.Recipient, j.key)
 	if err != nil {
@@ -218,12 +221,12 @@ func (j *job) fetchSegment(ctx context.Context, m *backup.Manifest, has gtid.Set
 	if err := counted.finish(d); err != nil {
 		return in, false, fmt.Errorf("cannot read segment %s: %w", m.ID, err)
 	}
-	return cutAfterTime(f.Name(), d.Bytes, has, until)
+	return cut(f.Name(), d.Bytes, has, target)
 }
 
-// cutAfterTime cuts a file before the first transaction that is not in a set and was committed after a time, unless that
-// is zero. It returns what is in the file, and whether it was cut.
-func cutAfterTime(name string, size int64, has gtid.Set, until time.Time) (in gtid.Set, cut bool, err error) {
+// cut cuts a file before the first transaction that is not in a set and not wanted. It returns what is in the file, and
+// whether it was cut.
+func cut(name string, size int64, has gtid.Set, to segment.Target) (in gtid.Set, ends bool, err error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0) //nolint:gosec // a file of this program
 	if err != nil {
 		return in, false, unusable(err)
@@ -240,7 +243,7 @@ func cutAfterTime(name string, size int64, has gtid.Set, until time.Time) (in gt
 			return in, false, nil
 		case err != nil:
 			return in, false, backup.WithReason(backup.BackupCorrupt, err)
-		case !until.IsZero() && t.Committed.After(until) && !has.Contains(t.ID):
+		case to.Ends(t.ID, t.Committed) && !has.Contains(t.ID):
 			return in, true, f.Truncate(t.Start)
 		}
 		in = in.Union(t.ID)

@@ -106,29 +106,46 @@ func (a Archive) Expired(kept []gtid.Set) []Segment {
 // stamp writes a time in a message.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
 
+// A Target is where a restore ends: at a time, or right before a transaction. The zero value is the end of the archive.
+type Target struct {
+	// Time is that of the last transaction that is wanted, or zero.
+	Time time.Time
+
+	// Before is the transaction that is not wanted, nor any that came after it, or the empty set.
+	Before gtid.Set
+}
+
+// Ends reports whether a transaction, which was committed at a time, is the first one that is not wanted.
+func (t Target) Ends(transaction gtid.Set, committed time.Time) bool {
+	return !t.Time.IsZero() && committed.After(t.Time) || t.Before.Equal(transaction)
+}
+
 // A Chain is what is applied to a backup.
 type Chain struct {
 	// Segments are applied in this order. Transactions that there are already are skipped, whenever they were
 	// committed.
 	Segments []Segment
 
-	// Until is the time of the last transaction that is applied, or zero. Nothing is applied after the first one that
-	// was committed later: times are those of the primaries' clocks, and do not always grow.
-	Until time.Time
+	// To is where the restore ends. Nothing is applied after the first transaction that is not wanted: times are those of
+	// the primaries' clocks, and do not always grow.
+	To Target
 
-	// Reaches are the transactions that there are afterwards, if none was committed after Until.
+	// Reaches are the transactions that there are afterwards, if all are wanted.
 	Reaches gtid.Set
 
-	// Incomplete is the error if all segments were applied, and no transaction was found that was committed after
-	// Until. It is nil if that is enough.
+	// Incomplete is the error if all segments were applied, and no transaction was found that is not wanted. It is nil
+	// if that is enough.
 	Incomplete error
 }
 
-// Chain returns which segments restore a backup, which has a set of transactions, to a time, or to the end of the
-// archive if the time is zero. The error has the reason ArchiveGap if transactions in between are missing, and
-// BackupMissing if the archive ends before that time.
-func (a Archive) Chain(has gtid.Set, until time.Time) (Chain, error) {
-	c := Chain{Until: until, Reaches: has}
+// Chain returns which segments restore a backup, which has a set of transactions, to a target. The error has the reason
+// ArchiveGap if transactions in between are missing, and BackupMissing if the archive ends before the target, or the
+// backup has what is not wanted.
+func (a Archive) Chain(has gtid.Set, to Target) (Chain, error) {
+	c := Chain{To: to, Reaches: has}
+	if !to.Before.IsEmpty() && has.Contains(to.Before) {
+		return c, backup.Errorf(backup.BackupMissing, "the backup has transaction %s already: choose an older one", to.Before)
+	}
 	left := sorted(a.Segments)
 	for more := true; more; {
 		more = false
@@ -138,28 +155,31 @@ func (a Archive) Chain(has gtid.Set, until time.Time) (Chain, error) {
 			case !c.Reaches.Contains(s.Before):
 				rest = append(rest, s)
 			case c.Reaches.Contains(s.Transactions):
-			case !until.IsZero() && s.First.After(until):
+			case !to.Time.IsZero() && s.First.After(to.Time):
 				// All that is before it is there, and it is not wanted. Nor is what comes after it, whatever its
 				// times are: the clocks of two primaries may differ.
 				return c, nil
 			default:
 				c.Segments, c.Reaches, more = append(c.Segments, s), c.Reaches.Union(s.Transactions), true
+				if !to.Before.IsEmpty() && s.Transactions.Contains(to.Before) {
+					return c, nil
+				}
 			}
 		}
 		left = rest
 	}
 	err := a.complete(c, left)
-	if err != nil && !until.IsZero() && slices.ContainsFunc(c.Segments, func(s Segment) bool { return s.Last.After(until) }) {
+	if err != nil && !to.Time.IsZero() && slices.ContainsFunc(c.Segments, func(s Segment) bool { return s.Last.After(to.Time) }) {
 		c.Incomplete, err = err, nil
 	}
 	return c, err
 }
 
-// complete returns an error unless a chain that leaves segments over has all that was committed until its time.
+// complete returns an error unless a chain that leaves segments over has all that is wanted.
 func (a Archive) complete(c Chain, left []Segment) error {
 	r := a.Reached
 	switch {
-	case r != nil && !c.Until.IsZero() && !r.Time.Before(c.Until) && c.Reaches.Contains(r.Executed):
+	case r != nil && !c.To.Time.IsZero() && !r.Time.Before(c.To.Time) && c.Reaches.Contains(r.Executed):
 		return nil
 	case len(left) > 0:
 		return a.gap(c, left)
@@ -170,7 +190,7 @@ func (a Archive) complete(c Chain, left []Segment) error {
 		}
 		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has lost its end: %d transactions were in it at %s, and are in no segment: %s. %s", lost.Len(), stamp(r.Time), lost, a.newest(c))
 	}
-	if r == nil && c.Until.IsZero() && len(a.Segments) > 0 {
+	if r == nil && c.To.Time.IsZero() && c.To.Before.IsEmpty() && len(a.Segments) > 0 {
 		return backup.Errorf(backup.ArchiveGap, "the record of how far the archive of binary logs gets is missing or not authentic, so that its end may be lost. %s", a.newest(c))
 	}
 	for _, s := range a.Damaged {
@@ -178,14 +198,16 @@ func (a Archive) complete(c Chain, left []Segment) error {
 			return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: segment %s with %d transactions from %s on is damaged: %s. %s", s.ID, s.Transactions.Len(), stamp(s.First), s.Transactions, a.newest(c))
 		}
 	}
-	if c.Until.IsZero() {
-		return nil
-	}
 	end := a.end(c)
-	if end.IsZero() {
-		return backup.Errorf(backup.BackupMissing, "no binary logs are archived after the backup, so that it alone can be restored, by its id, and not %s", stamp(c.Until))
+	switch {
+	case !c.To.Before.IsEmpty():
+		return backup.Errorf(backup.BackupMissing, "transaction %s is not in the archive of binary logs. %s", c.To.Before, a.newest(c))
+	case c.To.Time.IsZero():
+		return nil
+	case end.IsZero():
+		return backup.Errorf(backup.BackupMissing, "no binary logs are archived after the backup, so that it alone can be restored, by its id, and not %s", stamp(c.To.Time))
 	}
-	return backup.Errorf(backup.BackupMissing, "the archive of binary logs ends at %s, before %s: that is the newest time that can be restored to", stamp(end), stamp(c.Until))
+	return backup.Errorf(backup.BackupMissing, "the archive of binary logs ends at %s, before %s: that is the newest time that can be restored to", stamp(end), stamp(c.To.Time))
 }
 
 // Missing returns the transactions that are in no segment, and without which not all segments can be applied to a backup

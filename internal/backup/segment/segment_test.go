@@ -54,6 +54,7 @@ func TestChain(t *testing.T) {
 		archive Archive
 		has     string
 		until   time.Time
+		before  int
 		// unrecorded is true without even the first record.
 		unrecorded bool
 		want       want
@@ -158,6 +159,31 @@ func TestChain(t *testing.T) {
 			archive: Archive{Segments: segments, Damaged: []Segment{of(t, 2, 5, "1-1")}}, has: "1-2",
 			want: want{IDs: []string{"01-03", "04-06", "07-09"}},
 		},
+		"Before": {
+			reason:  "Nothing after the segment with the transaction is applied.",
+			archive: Archive{Segments: segments}, has: "1-2", before: 5,
+			want: want{IDs: []string{"01-03", "04-06"}},
+		},
+		"BeforeInBackup": {
+			reason:  "What the backup has cannot be left out.",
+			archive: Archive{Segments: segments}, has: "1-5", before: 5,
+			want: want{Reason: backup.BackupMissing, Says: "the backup has transaction " + uuid + ":5 already: choose an older one"},
+		},
+		"BeforeBeyond": {
+			reason:  "A transaction that is not known may be a mistake of whoever wrote it.",
+			archive: Archive{Segments: segments}, has: "1-2", before: 10,
+			want: want{IDs: []string{"01-03", "04-06", "07-09"}, Reason: backup.BackupMissing, Says: "transaction " + uuid + ":10 is not in the archive of binary logs. The newest time before that can be restored to is 2026-11-28 00:09:00 UTC"},
+		},
+		"BeforeAfterGap": {
+			reason:  "What is missing would be missing.",
+			archive: Archive{Segments: gap}, has: "1-2", before: 8,
+			want: want{IDs: []string{"01-03"}, Reason: backup.ArchiveGap, Says: "3 transactions before 2026-11-28 00:07:00 UTC are in no segment"},
+		},
+		"BeforeGap": {
+			reason:  "What is missing comes later.",
+			archive: Archive{Segments: gap}, has: "1-1", before: 3,
+			want: want{IDs: []string{"01-03"}},
+		},
 		"Twice": {
 			reason:  "Two programs have archived the same.",
 			archive: Archive{Segments: []Segment{of(t, 1, 5, ""), of(t, 4, 6, "1-3"), of(t, 4, 9, "1-3")}}, has: "",
@@ -169,7 +195,11 @@ func TestChain(t *testing.T) {
 			if tc.archive.Reached == nil && !tc.unrecorded {
 				tc.archive.Reached = &Reached{System: "one"}
 			}
-			c, err := tc.archive.Chain(set(t, tc.has), tc.until)
+			to := Target{Time: tc.until}
+			if tc.before != 0 {
+				to.Before = set(t, fmt.Sprint(tc.before))
+			}
+			c, err := tc.archive.Chain(set(t, tc.has), to)
 			got := want{Reason: backup.ReasonOf(err), Says: tc.want.Says}
 			for _, s := range c.Segments {
 				got.IDs = append(got.IDs, s.ID)
@@ -239,7 +269,12 @@ func TestChainAlways(t *testing.T) {
 			until = at(rapid.IntRange(base, n+2).Draw(t, "until"))
 		}
 
-		c, err := a.Chain(numbers(1, base), until)
+		to, before := Target{Time: until}, 0
+		if until.IsZero() && rapid.Bool().Draw(t, "to a transaction") {
+			before = rapid.IntRange(1, n+1).Draw(t, "before")
+			to.Before = numbers(before, before)
+		}
+		c, err := a.Chain(numbers(1, base), to)
 		got, has, cut := base, numbers(1, base), false
 		for _, s := range c.Segments {
 			if !has.Contains(s.Before) {
@@ -247,7 +282,7 @@ func TestChainAlways(t *testing.T) {
 			}
 			has = has.Union(s.Transactions)
 			for !cut && got < n && s.Transactions.Contains(numbers(got+1, got+1)) {
-				if cut = !until.IsZero() && committed[got+1].After(until); !cut {
+				if cut = to.Ends(numbers(got+1, got+1), committed[got+1]); !cut {
 					got++
 				}
 			}
@@ -259,6 +294,12 @@ func TestChainAlways(t *testing.T) {
 			err = errors.Join(err, c.Incomplete)
 		}
 		if err != nil {
+			return
+		}
+		if before > 0 {
+			if got != before-1 || !cut {
+				t.Errorf("a restore before transaction %d ends with %d, and succeeds", before, got)
+			}
 			return
 		}
 		if until.IsZero() {

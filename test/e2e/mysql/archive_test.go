@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/e2e-framework/klient/wait"
 
+	"github.com/storeplane/storeplane/internal/gtid"
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
@@ -44,13 +45,39 @@ func (d *database) anyTime(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.sql(ctx, archivedName, "INSERT INTO seen VALUES (2)"); err != nil {
+	second, err := d.transaction(ctx, "INSERT INTO seen VALUES (2)")
+	if err != nil {
 		return err
 	}
 	if err := d.archivesOverRestart(ctx, n); err != nil {
 		return err
 	}
-	return d.rewinds(ctx, n, at)
+	return d.rewinds(ctx, n, at, second)
+}
+
+// transaction executes a statement, and returns the GTID of its transaction.
+func (d *database) transaction(ctx context.Context, statement string) (string, error) {
+	var sets [2]gtid.Set
+	for i := range sets {
+		out, err := d.sql(ctx, archivedName, "SELECT @@GLOBAL.gtid_executed")
+		if err != nil {
+			return "", err
+		}
+		if sets[i], err = gtid.Parse(strings.TrimSpace(out)); err != nil {
+			return "", err
+		}
+		if i > 0 {
+			break
+		}
+		if _, err := d.sql(ctx, archivedName, statement); err != nil {
+			return "", err
+		}
+	}
+	one := sets[1].Minus(sets[0])
+	if one.Len() != 1 {
+		return "", fmt.Errorf("want one transaction more, got %s", one)
+	}
+	return one.String(), nil
 }
 
 // between returns a time, to the second, between what was written before and what is written next.
@@ -112,12 +139,15 @@ func (d *database) segments(ctx context.Context) (int, error) {
 	return strings.Count(out, "/manifest.json"), err
 }
 
-// rewinds fills new clusters with what there was at a time, and with all.
-func (d *database) rewinds(ctx context.Context, n notes, at time.Time) error {
-	for name, want := range map[string]string{"rewound": "1", "latest": "1,2,3"} {
-		values := map[string]string{"NAME": name, "BACKUP": archivedName + "-backup", "TIME": at.UTC().Format(time.RFC3339)}
-		if name == "latest" {
-			values["TIME"] = "null"
+// rewinds fills new clusters with what there was at a time, before a transaction, and with all.
+func (d *database) rewinds(ctx context.Context, n notes, at time.Time, second string) error {
+	for name, want := range map[string]string{"rewound": "1", "undone": "1", "latest": "1,2,3"} {
+		values := map[string]string{"NAME": name, "BACKUP": archivedName + "-backup", "TIME": "null", "BEFORE": "null"}
+		switch name {
+		case "rewound":
+			values["TIME"] = at.UTC().Format(time.RFC3339)
+		case "undone":
+			values["BEFORE"] = second
 		}
 		start := time.Now()
 		if err := d.apply(ctx, values, "mysql/rewound.yaml"); err != nil {

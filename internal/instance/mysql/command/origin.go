@@ -39,10 +39,11 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 	}
 	task := backup.Task{
 		Action: backup.Restore, Method: backupv1.Physical, Namespace: want.Namespace, Name: want.Name,
-		Database: backup.Database{Engine: backupv1.MySQL}, Destination: want.Destination, Encrypted: want.Encrypted, System: want.System, ID: want.ID, Time: want.Time,
+		Database: backup.Database{Engine: backupv1.MySQL}, Destination: want.Destination, Encrypted: want.Encrypted, System: want.System, ID: want.ID, Time: want.Time, Before: want.Before,
 	}
-	// A backup that is named without a time is restored as it was made.
-	replays := want.ID == "" || want.Time != nil
+	// A backup that is named without a target is restored as it was made.
+	targeted := want.Time != nil || want.Before != ""
+	replays := want.ID == "" || targeted
 	p := run.Program{Store: o.folder, Key: filepath.Join(o.folder, instance.RestoreKey), Log: o.log, Now: time.Now}
 	p.Accept = func(m *backup.Manifest) error {
 		if err := o.check(ctx, m); err != nil {
@@ -57,7 +58,7 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 	cannot := func(err error) error {
 		err = fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
 		if r := backup.ReasonOf(err); replays && (r == backup.ArchiveGap || r == backup.BackupMissing) {
-			err = fmt.Errorf("%w. %s", err, instead(want.Time != nil))
+			err = fmt.Errorf("%w. %s", err, instead(targeted))
 		}
 		return err
 	}
@@ -82,9 +83,9 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 }
 
 // instead describes what can be restored if the archive does not have what is wanted.
-func instead(toTime bool) string {
-	if toTime {
-		return "To restore something else create the claim again, with another restoreFrom.time, or with restoreFrom.id and no time"
+func instead(targeted bool) string {
+	if targeted {
+		return "To restore something else create the claim again, with another restoreFrom.time or beforeTransaction, or with restoreFrom.id alone"
 	}
 	return "To restore a backup alone set restoreFrom.id, and to restore what the archive has create the claim again with restoreFrom.time"
 }
