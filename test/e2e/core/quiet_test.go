@@ -103,6 +103,9 @@ func applies(ctx context.Context) (float64, error) {
 // reports once more when the WAL after its first backup is archived, within a minute.
 func atRest(ctx context.Context) (float64, error) {
 	const still = time.Minute
+	// A circuit breaker that quick checks before have opened closes after five minutes. Until then its claim is
+	// composed often.
+	const closed = 6 * time.Minute
 	last, since := -1.0, time.Now()
 	err := wait.For(func(ctx context.Context) (bool, error) {
 		now, err := applies(ctx)
@@ -113,7 +116,7 @@ func atRest(ctx context.Context) (float64, error) {
 			last, since = now, time.Now()
 		}
 		return time.Since(since) >= still, nil
-	}, wait.WithContext(ctx), wait.WithTimeout(started), wait.WithInterval(time.Second))
+	}, wait.WithContext(ctx), wait.WithTimeout(started+closed), wait.WithInterval(time.Second))
 	if err != nil {
 		return 0, fmt.Errorf("the shop does not come to rest: %w", err)
 	}
