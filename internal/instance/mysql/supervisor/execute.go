@@ -69,6 +69,9 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 		s.configure(ctx)
 		return s.bootstrap(ctx, c)
 	case group.Join, group.JoinByCopy:
+		if !s.known(ctx) {
+			return nil
+		}
 		s.configure(ctx)
 		return s.join(ctx, action.Verb == group.JoinByCopy, c)
 	case group.Leave:
@@ -141,6 +144,21 @@ func (s *Supervisor) register(ctx context.Context, record *group.Record, member 
 	}
 	*record = with
 	return nil
+}
+
+// known reports whether the name of this server leads to it. The members connect to a server that joins by its
+// name. Where that still leads to the pod of before they try for a second each time, and take no writes
+// meanwhile: one thread of theirs does all that the group does.
+func (s *Supervisor) known(ctx context.Context) bool {
+	if s.outside.Known(ctx) {
+		s.unknown = time.Time{}
+		return true
+	}
+	if s.unknown.IsZero() {
+		s.unknown = time.Now()
+		s.log.Info("Waiting for the name of this server to lead to its pod")
+	}
+	return time.Since(s.unknown) > knownFor
 }
 
 // join joins the group once the record has this server as a member: if all stop after that, it is

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,6 +70,35 @@ func (k *Kubernetes) Address(pod string) string {
 func (k *Kubernetes) PodOf(address string) string {
 	pod, _, _ := strings.Cut(address, ".")
 	return pod
+}
+
+// Known implements Outside.
+func (k *Kubernetes) Known(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupHost(ctx, k.Host())
+	if err != nil {
+		return false
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return true
+	}
+	return areAll(found, own)
+}
+
+// areAll reports whether all addresses are among the own ones.
+func areAll(addresses []string, own []net.Addr) bool {
+	for _, a := range addresses {
+		ip := net.ParseIP(a)
+		if !slices.ContainsFunc(own, func(o net.Addr) bool {
+			n, ok := o.(*net.IPNet)
+			return ok && n.IP.Equal(ip)
+		}) {
+			return false
+		}
+	}
+	return len(addresses) > 0
 }
 
 // Record implements Outside.

@@ -37,6 +37,9 @@ const (
 	// tendPeriod is how often a member of a group compares that with the record, if nothing changes.
 	tendPeriod = 5 * time.Second
 
+	// knownFor is for how long a server waits until its name leads to it, before it joins its group all the same.
+	knownFor = 30 * time.Second
+
 	// queueFor is for how long a server lets another one, which does not copy a member yet, do so first.
 	queueFor = time.Minute
 
@@ -70,6 +73,9 @@ type Outside interface {
 	// PodOf returns the pod of an address, or "".
 	Address(pod string) string
 	PodOf(address string) string
+
+	// Known reports whether the name of this server leads to it, and to no pod of before.
+	Known(ctx context.Context) bool
 
 	// Leaving reports whether a pod is being deleted. Without the API server none counts as leaving.
 	Leaving(ctx context.Context, pod string) bool
@@ -162,6 +168,9 @@ type Supervisor struct {
 	// answered is when the server answered last, or zero if it has not since it was started, and started is
 	// when that was.
 	answered, started time.Time
+
+	// unknown is since when the server waits until its name leads to it, or zero.
+	unknown time.Time
 
 	variables variables
 }

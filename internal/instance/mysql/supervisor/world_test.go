@@ -297,6 +297,8 @@ func (a *around) Handed(_ context.Context, to string) error {
 	return nil
 }
 
+func (a *around) Known(context.Context) bool { return true }
+
 func (a *around) Leaving(context.Context, string) bool { return false }
 
 func (a *around) Ending(context.Context) bool {
