@@ -67,6 +67,13 @@ func TestCheck(t *testing.T) {
 		"RestoreVolume": {reason: "No server can mount it.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
 			s.RestoreFrom = &appsv1.RestoreFrom{Destination: &appsv1.BackupDestination{Type: "volume", Bucket: "old"}, Name: "b"}
 		}), want: "restoreFrom.destination.type volume is not available with engine mysql: create the claim again with a physical backup in an object store, or without restoreFrom to restore a dump with a Restore"},
+		"Transactions": {reason: "It is one transaction.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
+			s.RestoreFrom = &appsv1.RestoreFrom{BackupRef: &appsv1.LocalBackupReference{Name: "b"}, BeforeTransaction: "3e11fa47-71ca-11e1-9e33-c80aa9429562:9999999999999999999"}
+		}), want: "restoreFrom.beforeTransaction 3e11fa47-71ca-11e1-9e33-c80aa9429562:9999999999999999999 is not the GTID of one transaction"},
+		"Expiry": {reason: "What is not archived by then is lost.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
+			s.Parameters = map[string]string{"binlog_expire_logs_seconds": "60"}
+			s.Backup = &appsv1.DatabaseBackup{Method: "physical"}
+		}), want: "parameters.binlog_expire_logs_seconds must be at least 86400 with backup.method physical, is 60: binary logs are lost that are not archived by then"},
 		"Extensions":    {reason: "MySQL has none.", spec: database(appsv1.Database{Name: "reports", Extensions: []string{"postgis"}}), want: "databases.reports.extensions is not available with engine mysql: leave it out"},
 		"OwnDatabase":   {reason: "It is the server's.", spec: database(appsv1.Database{Name: "mysql"}), want: "databases has mysql, which every cluster has: choose another"},
 		"NoOwner":       {reason: "An owner is a user.", spec: database(appsv1.Database{Name: "reports", Owner: "missing"}), want: "databases.reports.owner is missing, which is not in users: add it"},
@@ -251,7 +258,7 @@ func TestVariables(t *testing.T) {
 
 // TestConnections: no single user can have all connections, since servers connect in the same way.
 func TestConnections(t *testing.T) {
-	for most, want := range map[string]int{"": 131, "200": 180, "10": 1, "x": 131} {
+	for most, want := range map[string]int{"": 131, "200": 180, "10": 1, "x": 131, "200000": 99980} {
 		d := claimed(1, 0, map[string]string{"max_connections": most})
 		if got := d.userConnections(); got != want {
 			t.Errorf("max_connections %q: want %d for one user, got %d", most, want, got)

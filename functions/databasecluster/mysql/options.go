@@ -96,10 +96,11 @@ func (d cluster) bufferPool() int64 {
 	return max(rest*6/10/mebibyte*mebibyte, leastPool)
 }
 
-// defaultConnections is the default of max_connections, and spareConnections are those that no single
+// defaultConnections is the default of max_connections, mostConnections its bound, and spareConnections are those that no single
 // user can have: servers connect to each other in the same way as clients.
 const (
 	defaultConnections = 151
+	mostConnections    = 100000
 	spareConnections   = 20
 )
 
@@ -109,7 +110,7 @@ func (d cluster) userConnections() int {
 	if err != nil {
 		most = defaultConnections
 	}
-	return max(most-spareConnections, 1)
+	return max(min(most, mostConnections)-spareConnections, 1)
 }
 
 // redoLog returns the capacity of the redo log in bytes: that of the buffer pool, but from 64 MiB to

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,6 +12,7 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/compose"
+	"github.com/storeplane/storeplane/internal/gtid"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/parameter"
 )
@@ -45,6 +47,9 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 	if err := validateParameters(s.Parameters); err != nil {
 		return err
 	}
+	if err := validateExpiry(s); err != nil {
+		return err
+	}
 	if err := validateExtensions(s); err != nil {
 		return err
 	}
@@ -56,8 +61,32 @@ func validateRestore(from *appsv1.RestoreFrom) error {
 	switch {
 	case from == nil:
 		return nil
+	case !isTransaction(from.BeforeTransaction):
+		return compose.Invalidf("restoreFrom.beforeTransaction %s is not the GTID of one transaction", from.BeforeTransaction)
 	case from.Destination != nil && from.Destination.Type == string(backupv1.Volume):
 		return compose.Invalidf("restoreFrom.destination.type volume is not available with engine mysql: create the claim again with a physical backup in an object store, or without restoreFrom to restore a dump with a Restore")
+	}
+	return nil
+}
+
+// isTransaction reports whether a text is the GTID of one transaction, or empty.
+func isTransaction(text string) bool {
+	set, err := gtid.Parse(text)
+	return err == nil && (text == "" || set.Len() == 1)
+}
+
+// leastExpiry is how long binary logs are kept at least that are archived, in seconds: the store may be away for as
+// long.
+const leastExpiry = 24 * 60 * 60
+
+// validateExpiry refuses to have binary logs deleted soon that are to be archived. 0 keeps them for ever.
+func validateExpiry(s *appsv1.DatabaseClusterSpec) error {
+	text, ok := s.Parameters["binlog_expire_logs_seconds"]
+	if !ok || s.Backup == nil || s.Backup.Method != string(backupv1.Physical) {
+		return nil
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 && n < leastExpiry {
+		return compose.Invalidf("parameters.binlog_expire_logs_seconds must be at least %d with backup.method physical, is %s: binary logs are lost that are not archived by then", leastExpiry, text)
 	}
 	return nil
 }

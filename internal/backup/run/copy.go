@@ -216,7 +216,7 @@ func (copies) tryOut(ctx context.Context, j *job, m *backup.Manifest) (int64, er
 // tryOutLogs has a server that has started from a copy apply what is archived of the binary logs after it, to the end.
 func (j *job) tryOutLogs(ctx context.Context, s *mysql.Server, m *backup.Manifest) error {
 	logs := *j
-	logs.task.Method, logs.task.Time = backup.BinaryLog, nil
+	logs.task.Method, logs.task.Time, logs.task.Before = backup.BinaryLog, nil, ""
 	var err error
 	if logs.store, err = j.storeOf(ctx, backup.BinaryLog); err != nil {
 		return err

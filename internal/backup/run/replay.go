@@ -134,6 +134,9 @@ func (j *job) apply(ctx context.Context, r replay, to Replayer) error {
 		if err != nil {
 			return err
 		}
+		if !ends && !in.Equal(s.Transactions) {
+			return backup.Errorf(backup.BackupCorrupt, "segment %s has not the transactions that its manifest lists", s.ID)
+		}
 		size, want, has = size+n, want.Union(in), has.Union(in)
 		if ends {
 			return to.Apply(ctx, want)
@@ -141,6 +144,9 @@ func (j *job) apply(ctx context.Context, r replay, to Replayer) error {
 	}
 	if r.Incomplete != nil {
 		return r.Incomplete
+	}
+	if !r.To.Before.IsEmpty() {
+		return backup.Errorf(backup.BackupCorrupt, "transaction %s is in no segment, although a manifest lists it", r.To.Before)
 	}
 	return to.Apply(ctx, want)
 }

@@ -144,7 +144,7 @@ type Chain struct {
 func (a Archive) Chain(has gtid.Set, to Target) (Chain, error) {
 	c := Chain{To: to, Reaches: has}
 	if !to.Before.IsEmpty() && has.Contains(to.Before) {
-		return c, backup.Errorf(backup.BackupMissing, "the backup has transaction %s already: choose an older one", to.Before)
+		return c, backup.Errorf(backup.BackupMissing, "the backup has transaction %s already", to.Before)
 	}
 	left := sorted(a.Segments)
 	for more := true; more; {
@@ -201,7 +201,11 @@ func (a Archive) complete(c Chain, left []Segment) error {
 	end := a.end(c)
 	switch {
 	case !c.To.Before.IsEmpty():
-		return backup.Errorf(backup.BackupMissing, "transaction %s is not in the archive of binary logs. %s", c.To.Before, a.newest(c))
+		reaches := "which has nothing after the backup"
+		if !end.IsZero() {
+			reaches = "which reaches to " + stamp(end)
+		}
+		return backup.Errorf(backup.BackupMissing, "transaction %s is not in the archive of binary logs, %s. If it is newer it is archived within minutes, and this is tried again. If not, it is no transaction of this database", c.To.Before, reaches)
 	case c.To.Time.IsZero():
 		return nil
 	case end.IsZero():

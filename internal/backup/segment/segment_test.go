@@ -167,12 +167,12 @@ func TestChain(t *testing.T) {
 		"BeforeInBackup": {
 			reason:  "What the backup has cannot be left out.",
 			archive: Archive{Segments: segments}, has: "1-5", before: 5,
-			want: want{Reason: backup.BackupMissing, Says: "the backup has transaction " + uuid + ":5 already: choose an older one"},
+			want: want{Reason: backup.BackupMissing, Says: "the backup has transaction " + uuid + ":5 already"},
 		},
 		"BeforeBeyond": {
 			reason:  "A transaction that is not known may be a mistake of whoever wrote it.",
 			archive: Archive{Segments: segments}, has: "1-2", before: 10,
-			want: want{IDs: []string{"01-03", "04-06", "07-09"}, Reason: backup.BackupMissing, Says: "transaction " + uuid + ":10 is not in the archive of binary logs. The newest time before that can be restored to is 2026-11-28 00:09:00 UTC"},
+			want: want{IDs: []string{"01-03", "04-06", "07-09"}, Reason: backup.BackupMissing, Says: "transaction " + uuid + ":10 is not in the archive of binary logs, which reaches to 2026-11-28 00:09:00 UTC. If it is newer it is archived within minutes, and this is tried again. If not, it is no transaction of this database"},
 		},
 		"BeforeAfterGap": {
 			reason:  "What is missing would be missing.",

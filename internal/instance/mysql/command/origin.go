@@ -58,7 +58,7 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 	cannot := func(err error) error {
 		err = fmt.Errorf("cannot restore from %s/%s: %w", want.Namespace, want.Name, err)
 		if r := backup.ReasonOf(err); replays && (r == backup.ArchiveGap || r == backup.BackupMissing) {
-			err = fmt.Errorf("%w. %s", err, instead(targeted))
+			err = fmt.Errorf("%w. %s", err, instead(&want))
 		}
 		return err
 	}
@@ -83,9 +83,14 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 }
 
 // instead describes what can be restored if the archive does not have what is wanted.
-func instead(targeted bool) string {
-	if targeted {
-		return "To restore something else create the claim again, with another restoreFrom.time or beforeTransaction, or with restoreFrom.id alone"
+func instead(want *instance.Restore) string {
+	switch {
+	case want.Before != "" && want.ID != "":
+		return "To restore something else create the claim again, with another restoreFrom.beforeTransaction, or another restoreFrom.id or none"
+	case want.Before != "":
+		return "To restore something else create the claim again, with another restoreFrom.beforeTransaction"
+	case want.Time != nil:
+		return "To restore something else create the claim again, with another restoreFrom.time, or with restoreFrom.id and no time"
 	}
 	return "To restore a backup alone set restoreFrom.id, and to restore what the archive has create the claim again with restoreFrom.time"
 }

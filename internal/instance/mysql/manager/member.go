@@ -3,6 +3,7 @@ package manager
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
@@ -67,7 +68,9 @@ func (m *Manager) setVariables(ctx context.Context) []instance.Problem {
 		return nil
 	}
 	problems, err := m.SetVariables(ctx, file)
-	m.Note("set the parameters", err)
+	if !m.Note("set the parameters", err) {
+		problems = append(problems, instance.Problem{Subject: instance.SubjectParameter, Name: "parameters", Message: fmt.Sprintf("Not all are set yet: %v", err)})
+	}
 	return problems
 }
 

@@ -54,12 +54,15 @@ var atStart = []string{
 	"innodb_buffer_pool_load_at_startup", "innodb_buffer_pool_size", "innodb_ft_cache_size", "innodb_ft_enable_stopword", "innodb_ft_max_token_size",
 	"innodb_ft_min_token_size", "innodb_ft_sort_pll_degree", "innodb_ft_total_cache_size", "innodb_open_files", "innodb_page_cleaners", "innodb_purge_threads",
 	"innodb_read_io_threads", "innodb_rollback_on_timeout", "innodb_sort_buffer_size", "innodb_strict_mode", "innodb_sync_array_size",
-	"innodb_write_io_threads", "max_digest_length", "ngram_token_size", "open_files_limit", "performance_schema", "replica_parallel_workers",
+	"innodb_write_io_threads", "max_binlog_cache_size", "max_digest_length", "ngram_token_size", "open_files_limit", "performance_schema", "replica_parallel_workers",
 	"sql_require_primary_key", "table_open_cache_instances", "thread_stack",
 }
 
 // All returns the options that a claim may set.
 func All() []string { return slices.Clone(allowed) }
+
+// Settable returns the options that need no start.
+func Settable() []string { return slices.DeleteFunc(All(), NeedsStart) }
 
 // Allowed reports whether a claim may set an option.
 func Allowed(option string) bool { return slices.Contains(allowed, option) }

@@ -3,14 +3,13 @@ package server
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
+	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/parameter"
 )
@@ -25,30 +24,65 @@ var number = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)([KMGTPE]?)$`)
 // suffixes are those of numbers, in order: each is 1024 times the one before.
 const suffixes = "KMGTPE"
 
-// Variable returns the value of a global variable, by the name of its option.
-func (s Server) Variable(ctx context.Context, option string) (string, error) {
-	var out sql.NullString
+// Variables returns the values of all global variables, by name.
+func (s Server) Variables(ctx context.Context) (map[string]string, error) {
+	out := map[string]string{}
 	err := s.with(ctx, readTimeout, func(ctx context.Context, conn *sql.Conn) error {
-		return conn.QueryRowContext(ctx, "SELECT @@GLOBAL."+identifier(parameter.Variable(option))).Scan(&out)
+		rows, err := conn.QueryContext(ctx, "SHOW GLOBAL VARIABLES")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var name string
+			var value sql.NullString
+			if err := rows.Scan(&name, &value); err != nil {
+				return err
+			}
+			out[name] = value.String
+		}
+		return rows.Err()
 	})
 	if err != nil {
-		return "", fmt.Errorf("cannot read variable %s: %w", option, err)
+		return nil, fmt.Errorf("cannot read the variables: %w", err)
 	}
-	return out.String, nil
+	return out, nil
 }
 
 // SetVariable sets a global variable while the server runs, by the name of its option and a value as in a
 // file of options. Sessions that exist keep what they have. It returns why the server refuses the value, if
-// it does: one that is out of bounds is refused, too.
-func (s Server) SetVariable(ctx context.Context, option, value string) (refusal string, err error) {
-	err = s.execute(ctx, variableTimeout,
-		// Without it MySQL takes the nearest value within the bounds.
-		"SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
-		"SET GLOBAL "+identifier(parameter.Variable(option))+" = "+constant(value))
-	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		return e.Message, nil
+// it does. One that is out of bounds is not refused: the server has another one then, as Took reports.
+func (s Server) SetVariable(ctx context.Context, option, value string) (refused string, err error) {
+	err = s.execute(ctx, variableTimeout, "SET GLOBAL "+identifier(parameter.Variable(option))+" = "+constant(value))
+	if message, ok := refusal(err); ok {
+		return message, nil
 	}
 	return "", err
+}
+
+// blocks are those of which MySQL rounds some values down to a multiple, in bytes.
+var blocks = []float64{1, 128, 1024, 4096, 1 << 20}
+
+// Took reports whether a server has a value that was asked for, given the one that it shows: a number is the same, or
+// rounded down to a multiple of a block. Others are shown in another form.
+func Took(asked, shown string) bool {
+	want, err := strconv.ParseFloat(constant(asked), 64)
+	if err != nil {
+		return true
+	}
+	switch shown {
+	case "ON":
+		shown = "1"
+	case "OFF":
+		shown = "0"
+	}
+	have, err := strconv.ParseFloat(shown, 64)
+	if err != nil {
+		return true
+	}
+	return math.Abs(want-have) < 1e-6 || slices.ContainsFunc(blocks, func(block float64) bool {
+		return have > 0 && want > have && want-have < block && math.Mod(have, block) == 0
+	})
 }
 
 // constant returns an SQL constant for the value of an option: a number, or a string.

@@ -14,3 +14,27 @@ func TestConstant(t *testing.T) {
 		}
 	}
 }
+
+func TestTook(t *testing.T) {
+	for name, tc := range map[string]struct {
+		asked, shown string
+		want         bool
+	}{
+		"Same":     {asked: "200", shown: "200", want: true},
+		"Suffix":   {asked: "64M", shown: "67108864", want: true},
+		"Float":    {asked: "2.5", shown: "2.500000", want: true},
+		"Switch":   {asked: "1", shown: "ON", want: true},
+		"Text":     {asked: "ansi", shown: "REAL_AS_FLOAT,ANSI", want: true},
+		"Rounded":  {asked: "100000000", shown: "99999744", want: true},
+		"Megabyte": {asked: "100000000", shown: "99614720", want: true},
+		"Clamped":  {asked: "1000000", shown: "100000"},
+		"Bound":    {asked: "4000", shown: "2000"},
+		"Least":    {asked: "1", shown: "1024"},
+		"Near":     {asked: "100001", shown: "100000"},
+		"Zero":     {asked: "100", shown: "0"},
+	} {
+		if got := Took(tc.asked, tc.shown); got != tc.want {
+			t.Errorf("%s: Took(%q, %q): want %t, got %t", name, tc.asked, tc.shown, tc.want, got)
+		}
+	}
+}

@@ -13,22 +13,26 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/mysql/parameter"
+	"github.com/storeplane/storeplane/internal/instance/mysql/server"
 )
 
 // variables are the global variables that were set in the running program.
 type variables struct {
 	mu sync.Mutex
 
-	// began is when the program was started that they were set in, and want what was to be set last.
-	// fresh are the values before the first one was set, and refused is why the server refuses a value.
+	// began is when the program was started that they were set in, and want what was set last, or nil while
+	// that is not done. fresh are the values of all before the first one was set, and refused is why the
+	// server does not have a value.
 	began          time.Time
 	want           map[string]string
 	fresh, refused map[string]string
 }
 
 // SetVariables sets the global variables of the running server to those of a file, an object of JSON. One
-// that the file does not have any more gets the value of before, as does one whose value the server refuses:
-// it is the same on each server then, whenever that was started. It returns those that are refused.
+// that the file does not have gets the value that it had as the program started, as does one whose value
+// the server refuses: it is the same on each server then, whenever that was started. It returns those that
+// are refused. What fails otherwise is tried again by the next call, and keeps no other one from being set.
 func (s *Supervisor) SetVariables(ctx context.Context, file string) ([]instance.Problem, error) {
 	want := map[string]string{}
 	if err := json.Unmarshal([]byte(file), &want); err != nil {
@@ -37,65 +41,83 @@ func (s *Supervisor) SetVariables(ctx context.Context, file string) ([]instance.
 	v := &s.variables
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if began := s.began(); !began.Equal(v.began) {
-		v.began, v.want, v.fresh, v.refused = began, nil, map[string]string{}, map[string]string{}
-	}
-	if v.want == nil || !maps.Equal(v.want, want) {
-		// Where one is the bound of another, the order in which both can be set depends on their values: the
-		// second time the bounds are there.
-		for range 2 {
-			if err := v.bring(ctx, s, want); err != nil {
-				return nil, err
-			}
-		}
-		v.want = want
-	}
+	err := v.bring(ctx, s, want)
 	var problems []instance.Problem
 	for _, name := range slices.Sorted(maps.Keys(v.refused)) {
 		problems = append(problems, instance.Problem{Subject: instance.SubjectParameter, Name: name, Message: v.refused[name]})
 	}
-	return problems, nil
+	return problems, err
 }
 
-// bring sets all variables: a change of one may have changed another one.
+// bring sets all variables, unless that is done.
 func (v *variables) bring(ctx context.Context, s *Supervisor, want map[string]string) error {
-	v.refused = map[string]string{}
-	// Those that are not wanted any more come first.
-	for _, name := range slices.Sorted(maps.Keys(v.fresh)) {
-		if _, wanted := want[name]; !wanted {
-			if err := v.restore(ctx, s, name); err != nil {
-				return err
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if _, known := v.fresh[name]; !known {
-			fresh, err := s.server.Variable(ctx, name)
-			if err != nil {
-				return err
-			}
-			v.fresh[name] = fresh
-		}
-		refusal, err := s.server.SetVariable(ctx, name, want[name])
+	if began := s.began(); !began.Equal(v.began) {
+		fresh, err := s.server.Variables(ctx)
 		if err != nil {
 			return err
 		}
-		if refusal == "" {
-			continue
-		}
-		v.refused[name] = refusal
-		if err := v.restore(ctx, s, name); err != nil {
-			return err
+		v.began, v.want, v.fresh, v.refused = began, nil, fresh, nil
+	}
+	if v.want != nil && maps.Equal(v.want, want) {
+		return nil
+	}
+	v.want, v.refused = nil, map[string]string{}
+	var err error
+	// Where one is the bound of another, the order in which both can be set depends on their values: the
+	// second time the bounds are there.
+	for range 2 {
+		err = v.set(ctx, s, want)
+	}
+	if err != nil {
+		return err
+	}
+	has, err := s.server.Variables(ctx)
+	if err != nil {
+		return err
+	}
+	for name, value := range want {
+		if shown := has[parameter.Variable(name)]; v.refused[name] == "" && !server.Took(value, shown) {
+			v.refused[name] = fmt.Sprintf("%s is out of its bounds: MySQL takes %s for it", value, shown)
+			err = errors.Join(err, v.restore(ctx, s, name))
 		}
 	}
-	return nil
+	if err == nil {
+		v.want = want
+	}
+	return err
 }
 
-// restore sets a variable to its value of before.
+// set sets each variable that is wanted, and restores each other one that has changed: one may change with
+// another.
+func (v *variables) set(ctx context.Context, s *Supervisor, want map[string]string) error {
+	has, err := s.server.Variables(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range parameter.Settable() {
+		variable := parameter.Variable(name)
+		if _, wanted := want[name]; !wanted && has[variable] != v.fresh[variable] {
+			errs = append(errs, v.restore(ctx, s, name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		refused, err := s.server.SetVariable(ctx, name, want[name])
+		if delete(v.refused, name); refused != "" {
+			v.refused[name] = refused
+			err = errors.Join(err, v.restore(ctx, s, name))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// restore sets a variable to the value that it had as the program started.
 func (v *variables) restore(ctx context.Context, s *Supervisor, name string) error {
-	refusal, err := s.server.SetVariable(ctx, name, v.fresh[name])
-	if refusal != "" {
-		s.log.Info("Cannot restore a variable", "variable", name, "value", v.fresh[name], "error", refusal)
+	fresh := v.fresh[parameter.Variable(name)]
+	refused, err := s.server.SetVariable(ctx, name, fresh)
+	if refused != "" {
+		s.log.Info("Cannot restore a variable", "variable", name, "value", fresh, "error", refused)
 	}
 	return err
 }

@@ -35,7 +35,8 @@ func global(t *testing.T, s server.Server, option string) string {
 // that need a start are those that the server itself refuses to change, or that are said to.
 func TestVariables(t *testing.T) {
 	w := newWorld(t, 1)
-	file := `{"max_connections": "77", "sort_buffer_size": "1M", "default_time_zone": "+02:00", "sql_mode": "ANSI", "long_query_time": "2.5", "innodb_print_all_deadlocks": "true", "thread_cache_size": "77"}`
+	file := `{"max_connections": "77", "sort_buffer_size": "1M", "default_time_zone": "+02:00", "sql_mode": "ANSI", "long_query_time": "2.5", "innodb_print_all_deadlocks": "true", "thread_cache_size": "77",
+		"character_set_server": "latin1", "collation_server": "latin1_german1_ci"}`
 	if err := os.WriteFile(w.variablesFile(), []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestVariables(t *testing.T) {
 	}
 	first := map[string]string{
 		"max_connections": "77", "sort_buffer_size": "1048576", "default_time_zone": "+02:00",
-		"sql_mode": "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI", "long_query_time": "2.5", "innodb_print_all_deadlocks": "1", "thread_cache_size": "77",
+		"sql_mode": "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI", "long_query_time": "2.5", "innodb_print_all_deadlocks": "1", "thread_cache_size": "77", "collation_server": "latin1_german1_ci",
 	}
 	expect("as it has joined", first)
 
@@ -66,6 +67,10 @@ func TestVariables(t *testing.T) {
 		}
 		return problems
 	}
+	if problems := bring(`{}`); len(problems) > 0 {
+		t.Errorf("want nothing refused, got %v", problems)
+	}
+	expect("without any", map[string]string{"max_connections": "151", "character_set_server": "utf8mb4", "collation_server": "utf8mb4_0900_ai_ci", "thread_cache_size": "9"})
 	refused := bring(`{"max_connections": "88", "sort_buffer_size": "much", "sql_mode": "ANSI", "transaction_isolation": "NEVER", "wait_timeout": "it's \\ \"x\"",
 		"default_time_zone": "Europe/Nowhere", "character_set_server": "klingon", "collation_server": "klingon_ci", "lc_messages": "xx", "table_open_cache": "100000000"}`)
 	want := []instance.Problem{
@@ -74,7 +79,7 @@ func TestVariables(t *testing.T) {
 		{Subject: instance.SubjectParameter, Name: "default_time_zone", Message: "Unknown or incorrect time zone: 'Europe/Nowhere'"},
 		{Subject: instance.SubjectParameter, Name: "lc_messages", Message: "Unknown locale: 'xx'"},
 		{Subject: instance.SubjectParameter, Name: "sort_buffer_size", Message: "Incorrect argument type to variable 'sort_buffer_size'"},
-		{Subject: instance.SubjectParameter, Name: "table_open_cache", Message: "Variable 'table_open_cache' can't be set to the value of '100000000'"},
+		{Subject: instance.SubjectParameter, Name: "table_open_cache", Message: "100000000 is out of its bounds: MySQL takes 524288 for it"},
 		{Subject: instance.SubjectParameter, Name: "transaction_isolation", Message: "Variable 'transaction_isolation' can't be set to the value of 'NEVER'"},
 		{Subject: instance.SubjectParameter, Name: "wait_timeout", Message: "Incorrect argument type to variable 'wait_timeout'"},
 	}
@@ -84,19 +89,20 @@ func TestVariables(t *testing.T) {
 	// What is refused or removed is as it was before the first value.
 	expect("after an edit", map[string]string{
 		"max_connections": "88", "sort_buffer_size": "262144", "default_time_zone": "SYSTEM", "sql_mode": first["sql_mode"],
-		"long_query_time": "10", "innodb_print_all_deadlocks": "0", "thread_cache_size": "9", "transaction_isolation": "REPEATABLE-READ",
+		"long_query_time": "10", "innodb_print_all_deadlocks": "0", "thread_cache_size": "9", "character_set_server": "utf8mb4", "collation_server": "utf8mb4_0900_ai_ci", "transaction_isolation": "REPEATABLE-READ",
 	})
 	if problems := bring(`{}`); len(problems) > 0 {
 		t.Errorf("want nothing refused any more, got %v", problems)
 	}
-	bring(`{"binlog_cache_size": "64M", "max_binlog_cache_size": "128M", "innodb_io_capacity": "30000", "innodb_io_capacity_max": "60000", "character_set_server": "latin1", "collation_server": "utf8mb4_bin"}`)
+	bring(`{"max_allowed_packet": "100000000", "innodb_max_dirty_pages_pct": "5", "innodb_io_capacity": "30000", "innodb_io_capacity_max": "60000", "character_set_server": "latin1", "collation_server": "utf8mb4_bin"}`)
 	expect("with bounds", map[string]string{
-		"binlog_cache_size": "67108864", "max_binlog_cache_size": "134217728", "innodb_io_capacity": "30000", "innodb_io_capacity_max": "60000",
+		"max_allowed_packet": "99999744", "innodb_max_dirty_pages_pct": "5", "innodb_max_dirty_pages_pct_lwm": "5", "innodb_io_capacity": "30000", "innodb_io_capacity_max": "60000",
 		"character_set_server": "utf8mb4", "collation_server": "utf8mb4_bin",
 	})
-	bring(`{"binlog_cache_size": "16M", "max_binlog_cache_size": "32M", "collation_server": "utf8mb4_bin"}`)
-	expect("with lower bounds", map[string]string{
-		"binlog_cache_size": "16777216", "max_binlog_cache_size": "33554432", "character_set_server": "utf8mb4", "collation_server": "utf8mb4_bin",
+	bring(`{"innodb_io_capacity": "1000", "innodb_io_capacity_max": "2000"}`)
+	expect("with lower bounds, and without others", map[string]string{
+		"innodb_io_capacity": "1000", "innodb_io_capacity_max": "2000", "max_allowed_packet": "67108864", "innodb_max_dirty_pages_pct": "90",
+		"innodb_max_dirty_pages_pct_lwm": "10", "character_set_server": "utf8mb4", "collation_server": "utf8mb4_0900_ai_ci",
 	})
 	if problems := bring(`{}`); len(problems) > 0 {
 		t.Errorf("want nothing refused any more, got %v", problems)
@@ -128,5 +134,5 @@ func TestVariables(t *testing.T) {
 // chosen are the options that count as such that need a start though the server can set them.
 var chosen = []string{
 	"binlog_expire_logs_seconds", "event_scheduler", "explicit_defaults_for_timestamp", "innodb_buffer_pool_size", "innodb_ft_enable_stopword",
-	"innodb_strict_mode", "replica_parallel_workers", "sql_require_primary_key",
+	"innodb_strict_mode", "max_binlog_cache_size", "replica_parallel_workers", "sql_require_primary_key",
 }
