@@ -202,8 +202,8 @@ func (d *database) uids() map[string]string {
 	return out
 }
 
-// sets: parameters that need no start hold on all servers while they run, a value that MySQL refuses is
-// reported and changes nothing else, and one that is removed gets its default.
+// sets: parameters that need no start hold on all servers while they run. One that is removed gets the value
+// that it has without the claim's, as does one that MySQL refuses, which is reported.
 func (d *database) sets(ctx context.Context, n notes) error {
 	// Its image has a client of MySQL.
 	if err := d.startStore(ctx); err != nil {
@@ -244,7 +244,7 @@ func (d *database) sets(ctx context.Context, n notes) error {
 	if err := d.world.Await(ctx, soon, "the refused parameter to be reported", applied(metav1.ConditionFalse, "sort_buffer_size")); err != nil {
 		return err
 	}
-	if err := errors.Join(everywhere("max_connections", "151"), everywhere("sort_buffer_size", "1048576")); err != nil {
+	if err := errors.Join(everywhere("max_connections", "151"), everywhere("sort_buffer_size", "262144")); err != nil {
 		return err
 	}
 	if err := d.change(ctx, harness.Patch{"parameters": nil}); err != nil {
