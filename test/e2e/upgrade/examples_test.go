@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -17,13 +16,12 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// examples are those of the previous release that run beside orders and store: their production examples
-// need more than a node of two cores. Image nginx, which a cluster may be unable to pull, is replaced by
-// one that behaves the same.
-var examples = []string{"webapp/minimal.yaml", "vote/webapp.yaml", "vote/appconfig.yaml", "seeds/my-webapp.yaml", "seeds/test-db.yaml"}
+// examples are those of the previous release that run beside orders and store. Its production examples need
+// more than a node of two cores, and its seeds with image nginx a namespace that allows pods to run as root.
+var examples = []string{"webapp/minimal.yaml", "vote/webapp.yaml", "vote/appconfig.yaml", "seeds/test-db.yaml"}
 
 // inWindow are the claims whose window is closed: an upgrade replaces none of their pods.
-var inWindow = []string{"store", "hello", "vote", "my-webapp", "test-db"}
+var inWindow = []string{"store", "hello", "vote", "test-db"}
 
 // example returns an example of the previous release in the namespace of the tests. A claim gets a
 // window.
@@ -40,11 +38,7 @@ func example(file string, window map[string]any) (*unstructured.Unstructured, er
 	if u.GetKind() == "AppConfig" {
 		return u, nil
 	}
-	image, _, _ := unstructured.NestedString(u.Object, "spec", "image")
-	if strings.HasPrefix(image, "nginx:") {
-		err = unstructured.SetNestedField(u.Object, cluster.Registry+"/e2e-nginx:root", "spec", "image")
-	}
-	return u, errors.Join(err, unstructured.SetNestedMap(u.Object, window, "spec", "maintenance"))
+	return u, unstructured.SetNestedMap(u.Object, window, "spec", "maintenance")
 }
 
 // applyExamples applies the examples and waits until all are Ready.
