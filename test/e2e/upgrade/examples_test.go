@@ -59,9 +59,17 @@ func (g *ground) applyExamples(ctx context.Context, start string) error {
 	}
 	var errs []error
 	for _, u := range all {
-		errs = append(errs, g.world.AwaitReady(ctx, started, u.GetKind(), u.GetName()))
+		errs = append(errs, g.available(ctx, u.GetKind(), u.GetName()))
 	}
 	return errors.Join(errs...)
+}
+
+// available waits until an object has condition Ready. An AppConfig has no status of a claim.
+func (g *ground) available(ctx context.Context, kind, name string) error {
+	return g.world.Await(ctx, started, kind+" "+name+" to be Ready", func() (bool, string) {
+		c := g.world.Claim(kind, name)
+		return c.Is("Ready"), c.String()
+	})
 }
 
 // waiting returns the pods of the claims whose window is closed, by name.
@@ -94,5 +102,5 @@ func (g *ground) editsExamples(ctx context.Context, _ notes) error {
 		}
 		return len(now) > 0, "there are none"
 	})
-	return errors.Join(err, g.world.AwaitReady(ctx, started, "AppConfig", "vote"))
+	return errors.Join(err, g.available(ctx, "AppConfig", "vote"))
 }
