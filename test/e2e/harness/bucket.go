@@ -29,14 +29,14 @@ type Bucket struct {
 	lowest float64
 }
 
-// FillBucket returns a bucket that is taken to be full now, and follows it until Stop is called.
+// FillBucket returns a bucket that is taken to be full now, and follows it until End or Check is called.
 func (c *Cluster) FillBucket(ctx context.Context, kind string) (*Bucket, error) {
 	b := &Bucket{cluster: c, controller: "composite/" + kinds[kind].GroupResource().String(), done: make(chan struct{}), lowest: BucketBurst}
 	last, err := b.events(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// The check that fills it may end before Stop is called.
+	// The check that fills it may end before the bucket is checked.
 	ctx, b.end = context.WithCancel(context.WithoutCancel(ctx))
 	go b.follow(ctx, last)
 	return b, nil
@@ -88,9 +88,20 @@ func (b *Bucket) follow(ctx context.Context, last float64) {
 // End ends the reading. What was read stays.
 func (b *Bucket) End() { b.end() }
 
-// Stop ends the reading, and returns how many tokens were taken, and how many were left at least.
-func (b *Bucket) Stop() (taken, lowest float64, err error) {
+// Check ends the reading, and describes it. It returns an error if the bucket was empty at a time, which opens
+// the circuit breaker. That is for a full run, which needs a machine of its own. A quick run is for every change
+// on any machine, and may take a quarter more: of a shop that takes 99 to 111 tokens 125 were seen once, on the
+// first start after an installation.
+func (b *Bucket) Check(full bool) (string, error) {
 	b.end()
 	<-b.done
-	return b.taken, b.lowest, b.err
+	words := fmt.Sprintf("%.0f tokens, %.0f left at least", b.taken, b.lowest)
+	least := 0.0
+	if !full {
+		least = -BucketBurst / 4
+	}
+	if b.err == nil && b.lowest < least {
+		return words, fmt.Errorf("the claim took %.0f tokens of Crossplane's circuit breaker, which opens it with the defaults", b.taken)
+	}
+	return words, b.err
 }

@@ -117,18 +117,10 @@ func (s *shop) sells(ctx context.Context, n notes) error {
 	return errors.Join(err, spared(n, full), s.world.NeverFalse("Responsive"))
 }
 
-// spared checks that no circuit breaker of the shop would have opened with Crossplane's defaults. A quick run
-// may take a quarter more, as in suite core.
+// spared checks that no circuit breaker of the shop would have opened with Crossplane's defaults.
 func spared(n notes, full *harness.Bucket) error {
-	least := 0.0
-	if !tests.Full() {
-		least = -harness.BucketBurst / 4
-	}
-	taken, lowest, err := full.Stop()
-	n.Addf("%.0f tokens, %.0f left at least", taken, lowest)
-	if err == nil && lowest < least {
-		err = fmt.Errorf("the shop took %.0f tokens of Crossplane's circuit breaker, which opens it with the defaults", taken)
-	}
+	words, err := full.Check(tests.Full())
+	n.Addf("%s", words)
 	return err
 }
 
