@@ -42,8 +42,8 @@ type Volume struct {
 
 // Cluster is a cluster as observed by one of its servers.
 type Cluster struct {
-	// Pod is the server for which Decide decides.
-	Pod string
+	// Pod is the server for which Decide decides, and Address that at which members show it.
+	Pod, Address string
 
 	// Size is the number of servers that are desired: those whose Ordinal is below it.
 	Size    int
@@ -164,6 +164,10 @@ func (c *Cluster) follow(own, primary *Report) Action {
 		return Action{Verb: InitializeCopy}
 	case !own.Running:
 		return own.starting()
+	case primary.lists(c.Address):
+		// It was killed. By another spelling of its name it would be in the group twice, and the others
+		// would wait for the one that does not answer.
+		return wait("Waiting for %s to notice that this server has left the group", primary.Pod)
 	case own.Data == Copy:
 		return c.copy("")
 	case c.Failures >= attempts:

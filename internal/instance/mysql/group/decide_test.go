@@ -37,7 +37,7 @@ func ordinalOf(pod string) int {
 func situation(t *testing.T, servers string, transactions ...string) Cluster {
 	t.Helper()
 	c := Cluster{
-		Pod: "db-0", Size: len(servers), Ordinal: ordinalOf, Annotation: "lead-with=<volume claim>@x",
+		Pod: "db-0", Address: "db-0:3306", Size: len(servers), Ordinal: ordinalOf, Annotation: "lead-with=<volume claim>@x",
 		Reports: map[string]Report{},
 		Record:  Record{Name: groupName, Epoch: 1, Founder: "db-0", Confirmed: true, Members: map[string]string{}},
 	}
@@ -133,6 +133,13 @@ func TestDecide(t *testing.T) {
 		c.Reports[pod] = r
 	}
 
+	// listed has the primary still show the server that is decided for.
+	listed := func(c *Cluster) {
+		r := c.Reports["db-1"]
+		r.Members = append(slices.Clone(r.Members), Member{Server: "uuid", Address: c.Address, State: Unreachable})
+		c.Reports["db-1"] = r
+	}
+
 	for name, c := range map[string]struct {
 		reason       string
 		servers      string
@@ -185,6 +192,8 @@ func TestDecide(t *testing.T) {
 		"FailedOnce":    {reason: "But not at once.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: func(c *Cluster) { c.Failures = 4 }, want: Action{Verb: Join}},
 		"Purged":        {reason: "A server that lacks what no binary log has copies a member.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: purge("#:1-6"), want: Action{Verb: JoinByCopy, Message: "Copying a member: no binary logs go back to what this server has"}},
 		"Served":        {reason: "One member that has the logs is enough.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: func(c *Cluster) { r := c.Reports["db-1"]; r.Purged = set(t, "#:1-6"); c.Reports["db-1"] = r }, want: Action{Verb: Join}},
+		"Listed":        {reason: "A server that was killed waits until it is no member any more.", servers: "oPS", transactions: []string{all, all, all}, but: listed, want: wait("Waiting for db-1 to notice that this server has left the group")},
+		"ListedCopy":    {reason: "So does one that copies a member, which gives it another UUID.", servers: "cPS", transactions: []string{"", all, all}, but: listed, want: wait("Waiting for db-1 to notice that this server has left the group")},
 		"Unrecorded":    {reason: "No server joins a primary that may be lost without being waited for.", servers: "oPS", but: only("db-0", "db-2"), want: wait("Waiting for db-1 to be recorded as a member of the group")},
 		"Stale":         {reason: "A primary of an earlier group holds nothing up.", servers: "PoP", transactions: []string{all, all, all}, but: func(c *Cluster) { c.Pod = "db-1"; part(c, "db-0", "earlier"); part(c, "db-2", groupName) }, want: Action{Verb: Join}},
 		"NotConfirmed":  {reason: "No server joins a group that may be given up.", servers: "oPS", but: func(c *Cluster) { c.Record.Confirmed = false }, want: wait("Waiting for db-1 to confirm that it leads")},

@@ -99,6 +99,11 @@ func (r *Report) stranded() bool {
 	return r.Running && r.State == Recovering && len(r.Members) > 1 && !slices.ContainsFunc(r.Members, func(m Member) bool { return m.State == Online })
 }
 
+// lists reports whether the server at an address is in the server's view.
+func (r *Report) lists(address string) bool {
+	return slices.ContainsFunc(r.Members, func(m Member) bool { return m.Address == address })
+}
+
 // counts reports whether the server takes part in decisions of its group.
 func (r *Report) counts() bool { return r.Running && r.State == Online }
 

@@ -82,7 +82,7 @@ func (s *simulated) report(srv *server) Report {
 			if !s.servers[m].reaches(srv.view) {
 				state = Unreachable
 			}
-			r.Members = append(r.Members, Member{Server: m, State: state, Primary: m == srv.view.primary})
+			r.Members = append(r.Members, Member{Server: m, Address: m, State: state, Primary: m == srv.view.primary})
 		}
 	}
 	return r
@@ -118,7 +118,7 @@ func (s *simulated) elect(members []string) string {
 }
 
 func (s *simulated) observe(srv *server) Cluster {
-	c := Cluster{Pod: srv.pod, Size: len(s.servers), Ordinal: ordinalOf, Reports: map[string]Report{}, Record: s.record, Suspected: srv.suspected, Restoring: !s.restored.IsEmpty()}
+	c := Cluster{Pod: srv.pod, Address: srv.pod, Size: len(s.servers), Ordinal: ordinalOf, Reports: map[string]Report{}, Record: s.record, Suspected: srv.suspected, Restoring: !s.restored.IsEmpty()}
 	s.each(func(other *server) {
 		c.Volumes = append(c.Volumes, Volume{Pod: other.pod, Claim: "data-" + other.pod, UID: other.uid()})
 		if other.up && !other.frozen {

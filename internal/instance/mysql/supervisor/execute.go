@@ -21,7 +21,7 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 	if err != nil {
 		return err
 	}
-	c.Pod, c.Suspected, c.Failures = s.Pod, s.suspected, s.failures
+	c.Pod, c.Address, c.Suspected, c.Failures = s.Pod, s.outside.Address(s.Pod), s.suspected, s.failures
 	c.Impatient = !s.queued.IsZero() && time.Since(s.queued) > queueFor
 	// The others are asked after this server was observed: what the primary reports is newer than
 	// what this server has received.

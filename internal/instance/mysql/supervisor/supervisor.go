@@ -470,7 +470,7 @@ func (s *Supervisor) problem(err error) {
 
 // membership returns how the server takes part in a group.
 func (s *Supervisor) membership(name string, c *group.Cluster) server.Membership {
-	m := server.Membership{Name: name, Address: s.outside.Address(s.Pod)}
+	m := server.Membership{Name: name, Address: respelled(s.outside.Address(s.Pod))}
 	for _, v := range c.Volumes {
 		if v.Pod != s.Pod {
 			m.Seeds = append(m.Seeds, s.outside.Address(v.Pod))
