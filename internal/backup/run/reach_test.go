@@ -123,6 +123,46 @@ func TestSourceLate(t *testing.T) {
 	}
 }
 
+// TestTargetUserLate: a Restore that is filed together with its database may reach it a moment before the user
+// of the Secret is created, or has its new password. That is no failure, and a wrong password still is one.
+func TestTargetUserLate(t *testing.T) {
+	for engine, start := range sources {
+		if engine == backupv1.MongoDB { // FerretDB has no users
+			continue
+		}
+		t.Run(string(engine), func(t *testing.T) {
+			s := start(t)
+			createDatabase(t, s, "shop")
+			s.data(t, "shop", "load", "--rows=10", "--bulk=1")
+			f := newFixture(t, s, "shop", newVolume(t))
+			f.succeed(backup.Backup)
+
+			createDatabase(t, s, "late")
+			u, err := url.Parse(s.uri("late"))
+			must(t, err)
+			u.User = url.UserPassword("late", "later")
+			late := f.beside(s, "late")
+			write(t, late.Source, map[string]string{"uri": u.String()})
+			late.RetryFor = 2 * time.Second
+			late.fail(backup.Restore, backup.SourceDenied)
+
+			late.RetryFor = time.Minute
+			time.AfterFunc(time.Second, func() {
+				if engine == backupv1.MySQL {
+					s.data(t, "mysql", "exec", "CREATE USER late IDENTIFIED BY 'later'")
+					s.data(t, "mysql", "exec", "GRANT ALL ON *.* TO late WITH GRANT OPTION")
+				} else {
+					s.data(t, "postgres", "exec", "CREATE ROLE late SUPERUSER LOGIN PASSWORD 'later'")
+				}
+			})
+			late.succeed(backup.Restore)
+			if got, want := s.sums(t, "late"), s.sums(t, "shop"); got != want {
+				t.Errorf("restored:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
 // TestSourceNoSuchHost: a host name that does not exist is not retried.
 func TestSourceNoSuchHost(t *testing.T) {
 	for engine, start := range sources {
