@@ -11,7 +11,6 @@ import (
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/e2e-framework/klient/wait"
 	"sigs.k8s.io/e2e-framework/pkg/types"
 
@@ -27,11 +26,7 @@ type kept struct {
 	platform, tenant *ground
 }
 
-const (
-	keptName = "kept"
-	// settingsName is the name of the EnvironmentConfig that all claims of the cluster read.
-	settingsName = "storeplane"
-)
+const keptName = "kept"
 
 func keys() types.Feature {
 	k := &kept{platform: newGround("e2e-backup-platform"), tenant: newGround("e2e-backup-tenant")}
@@ -50,46 +45,20 @@ func (k *kept) comesBack(ctx context.Context, n notes) error {
 	if err := k.platform.store(ctx, backupv1.S3); err != nil {
 		return err
 	}
-	undo, err := k.settings(ctx)
-	if err != nil {
-		return err
-	}
-	err = k.walk(ctx, n)
-	// Restore the settings, which all claims of the cluster read.
-	after := context.WithoutCancel(ctx)
-	return errors.Join(err, undo(after), cluster.Delete(after, "Secret", backup.EscrowNamespace, k.copied()))
+	err := cluster.WithSettings(ctx, k.settings(), func() error { return k.walk(ctx, n) })
+	return errors.Join(err, cluster.Delete(context.WithoutCancel(ctx), "Secret", backup.EscrowNamespace, k.copied()))
 }
 
 func (k *kept) copied() string { return backup.EscrowName(k.tenant.namespace, keptName) }
 
-// settings applies settings by which backups have keys of their own. The returned function restores
-// the former settings.
-func (k *kept) settings(ctx context.Context) (undo func(context.Context) error, err error) {
-	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
-	if err != nil {
-		return nil, err
-	}
-	put := func(ctx context.Context, data any) error {
-		if err := cluster.Delete(ctx, "EnvironmentConfig", "", settingsName); err != nil {
-			return err
-		}
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig", "data": data}}
-		u.SetName(settingsName)
-		_, err := cluster.Create(ctx, u)
-		return err
-	}
+// settings returns settings by which backups have keys of their own.
+func (k *kept) settings() map[string]any {
 	to := k.platform.destination(backupv1.S3, engines[0])
-	return func(ctx context.Context) error {
-			data := any(map[string]any{})
-			if was != nil {
-				data = was.Object["data"]
-			}
-			return put(ctx, data)
-		}, put(ctx, map[string]any{"backup": map[string]any{
-			"type": string(to.Type), "bucket": to.Bucket, "prefix": to.Prefix, "endpoint": to.Endpoint, "encryption": "Generated",
-			"secretRef": map[string]any{"name": to.SecretRef.Name, "namespace": k.platform.namespace, "shared": true},
-			"grants":    []any{map[string]any{"of": k.tenant.namespace, "to": []any{k.platform.namespace}}},
-		}})
+	return map[string]any{"backup": map[string]any{
+		"type": string(to.Type), "bucket": to.Bucket, "prefix": to.Prefix, "endpoint": to.Endpoint, "encryption": "Generated",
+		"secretRef": map[string]any{"name": to.SecretRef.Name, "namespace": k.platform.namespace, "shared": true},
+		"grants":    []any{map[string]any{"of": k.tenant.namespace, "to": []any{k.platform.namespace}}},
+	}}
 }
 
 func (k *kept) walk(ctx context.Context, n notes) error {

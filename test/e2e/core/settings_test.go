@@ -10,14 +10,13 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-)
 
-// settingsName is the name of the EnvironmentConfig that all claims of the cluster read.
-const settingsName = "storeplane"
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
 
 // putSettings replaces the settings, or deletes them if u is nil.
 func putSettings(ctx context.Context, u *unstructured.Unstructured) error {
-	if err := cluster.Delete(ctx, "EnvironmentConfig", "", settingsName); err != nil {
+	if err := cluster.Delete(ctx, "EnvironmentConfig", "", harness.SettingsName); err != nil {
 		return err
 	}
 	if u != nil {
@@ -31,7 +30,7 @@ func putSettings(ctx context.Context, u *unstructured.Unstructured) error {
 // refusesSettings replaces the settings of the installation by invalid ones for as short a time as
 // possible, and restores them.
 func refusesSettings(ctx context.Context, n notes) error {
-	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
+	was, err := cluster.Get(ctx, "EnvironmentConfig", "", harness.SettingsName)
 	if err != nil {
 		return err
 	}
@@ -45,7 +44,7 @@ func refusesSettings(ctx context.Context, n notes) error {
 	} {
 		err := refused(ctx, n, nonsense.want,
 			func(ctx context.Context) error {
-				return putSettings(ctx, settings(nonsense.data))
+				return putSettings(ctx, harness.Settings(nonsense.data))
 			},
 			func(ctx context.Context) error {
 				// Restore also after an interrupt: all claims of the cluster depend on the
@@ -62,7 +61,7 @@ func refusesSettings(ctx context.Context, n notes) error {
 // keepsSettings deletes the settings with which claims were composed, and checks that the claims
 // keep them and report it.
 func keepsSettings(ctx context.Context, n notes) error {
-	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
+	was, err := cluster.Get(ctx, "EnvironmentConfig", "", harness.SettingsName)
 	if err != nil {
 		return err
 	}
@@ -77,7 +76,7 @@ func keepsSettings(ctx context.Context, n notes) error {
 		})
 	}
 	steps := func() error {
-		if err := errors.Join(putSettings(ctx, settings(map[string]any{"monitoring": map[string]any{"namespace": "monitoring"}})), says(`settings {"monitoring":{"namespace":"monitoring"}}`)); err != nil {
+		if err := errors.Join(putSettings(ctx, harness.Settings(map[string]any{"monitoring": map[string]any{"namespace": "monitoring"}})), says(`settings {"monitoring":{"namespace":"monitoring"}}`)); err != nil {
 			return err
 		}
 		if err := errors.Join(putSettings(ctx, nil), says("Accepted False: EnvironmentConfig storeplane, with whose settings this claim was composed, does not exist: create it again")); err != nil {
@@ -92,18 +91,12 @@ func keepsSettings(ctx context.Context, n notes) error {
 	// Settings without data mean the defaults, and can then be deleted. Restore also after an
 	// interrupt: all claims of the cluster depend on them.
 	undo := context.WithoutCancel(ctx)
-	err = errors.Join(err, putSettings(undo, settings(map[string]any{})), says("settings {}\n"), putSettings(undo, fresh(was)), dev.ready(ctx, settled))
+	err = errors.Join(err, putSettings(undo, harness.Settings(map[string]any{})), says("settings {}\n"), putSettings(undo, fresh(was)), dev.ready(ctx, settled))
 	if after := uids(dev); !slices.Equal(before, after) {
 		err = errors.Join(err, fmt.Errorf("the pods were %v, are %v", before, after))
 	}
 	n.Addf("%d pods stayed", len(before))
 	return err
-}
-
-func settings(data map[string]any) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig", "data": data}}
-	u.SetName(settingsName)
-	return u
 }
 
 // fresh returns a copy of an object that can be created again, or nil for nil.
@@ -112,7 +105,7 @@ func fresh(u *unstructured.Unstructured) *unstructured.Unstructured {
 		return nil
 	}
 	data, _, _ := unstructured.NestedMap(u.Object, "data")
-	out := settings(data)
+	out := harness.Settings(data)
 	out.SetLabels(u.GetLabels())
 	out.SetAnnotations(u.GetAnnotations())
 	return out

@@ -31,35 +31,6 @@ func upgrades() types.Feature {
 		Feature()
 }
 
-// settingsName is the name of the EnvironmentConfig that all claims of the cluster read.
-const settingsName = "storeplane"
-
-// withSettings calls do with other settings of the installation, which make every claim of the
-// cluster wait, and restores the former settings.
-func withSettings(ctx context.Context, data map[string]any, do func() error) error {
-	was, err := cluster.Get(ctx, "EnvironmentConfig", "", settingsName)
-	if err != nil {
-		return err
-	}
-	put := func(ctx context.Context, data map[string]any) error {
-		if err := cluster.Delete(ctx, "EnvironmentConfig", "", settingsName); err != nil || data == nil {
-			return err
-		}
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig", "data": data}}
-		u.SetName(settingsName)
-		_, err := cluster.Create(ctx, u)
-		return err
-	}
-	// Settings without data mean the defaults.
-	before := map[string]any{}
-	if was != nil {
-		before, _, _ = unstructured.NestedMap(was.Object, "data")
-	}
-	err = errors.Join(put(ctx, data), do())
-	// Restore also after an interrupt: all claims of the cluster depend on the settings.
-	return errors.Join(err, put(context.WithoutCancel(ctx), before))
-}
-
 // mirrored returns settings with another registry for Storeplane's images and with a window that is
 // closed.
 func mirrored() map[string]any {
@@ -117,7 +88,7 @@ func (g *ground) waitsForWindow(ctx context.Context, n notes) error {
 	unrelated := mirrored()
 	delete(unrelated, "imageRegistry")
 	unrelated["backup"] = map[string]any{"type": "volume"}
-	err := withSettings(ctx, unrelated, func() error {
+	err := cluster.WithSettings(ctx, unrelated, func() error {
 		return g.world.Await(ctx, started, "another release that changes no pods", func() (bool, string) {
 			status, _ := g.world.Get(g.kind, g.name).Object["status"].(map[string]any)
 			is, waits := fmt.Sprint(status["release"]), status["pendingRelease"]
@@ -130,7 +101,7 @@ func (g *ground) waitsForWindow(ctx context.Context, n notes) error {
 	if err != nil {
 		return err
 	}
-	err = withSettings(ctx, mirrored(), func() error {
+	err = cluster.WithSettings(ctx, mirrored(), func() error {
 		if err := g.awaitUpgraded(ctx, "False", "AwaitingMaintenance"); err != nil {
 			return err
 		}
@@ -152,7 +123,7 @@ func (g *ground) upgradesNow(ctx context.Context, n notes) error {
 		return err
 	}
 	began := time.Now()
-	err := withSettings(ctx, mirrored(), func() error {
+	err := cluster.WithSettings(ctx, mirrored(), func() error {
 		if err := g.awaitUpgraded(ctx, "False", "AwaitingMaintenance"); err != nil {
 			return err
 		}

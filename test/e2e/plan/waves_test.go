@@ -62,7 +62,7 @@ func (f fleet) halts(ctx context.Context, n notes) error {
 		return f.other.isAtRest()
 	}
 	began := time.Now()
-	err := withSettings(ctx, waved(cluster.Registry+"/e2e-absent"), func() error {
+	err := cluster.WithSettings(ctx, waved(cluster.Registry+"/e2e-absent"), func() error {
 		err := f.canary.world.Await(ctx, started, "the canary to say that its image cannot be pulled", func() (bool, string) {
 			c := f.canary.world.Claim(f.canary.kind, f.canary.name)
 			return c.Status.Phase == "Degraded" && strings.Contains(c.Status.Message, "e2e-absent"), c.String()
@@ -91,7 +91,7 @@ func (f fleet) goesOn(ctx context.Context, n notes) error {
 		return err
 	}
 	before := f.other.uids()
-	err := withSettings(ctx, waved(mirror()), func() error {
+	err := cluster.WithSettings(ctx, waved(mirror()), func() error {
 		err := f.canary.world.Await(ctx, started, "the canary to run images of "+mirror(), func() (bool, string) { return f.canary.runs(mirror()) })
 		if err != nil {
 			return err

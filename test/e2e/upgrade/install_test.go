@@ -51,19 +51,33 @@ func installBefore() error {
 	return err
 }
 
-// installThis installs this release. With unlessInstalled it does so only if packages of the
-// previous release are installed.
+// installThis installs this release. With unlessInstalled it does so only if packages of another one are
+// installed.
 func installThis(unlessInstalled bool) error {
 	if unlessInstalled {
-		manifest, err := os.ReadFile(filepath.Join(root, beforeFolder, "packages", "install.yaml"))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		installed, failed := run("kubectl", "get", "functions.pkg.crossplane.io", "-o", "jsonpath={.items[0].spec.package}")
-		if err := errors.Join(err, failed); err != nil || !strings.Contains(string(manifest), "package: "+installed+"\n") {
+		other, err := installsOther()
+		if err != nil || !other {
 			return err
 		}
 	}
 	_, err := run("make", "install", "REGISTRY="+cluster.Registry)
 	return err
+}
+
+// installsOther reports whether packages of another release of this suite are installed.
+func installsOther() (bool, error) {
+	installed, err := run("kubectl", "get", "functions.pkg.crossplane.io", "-o", "jsonpath={.items[0].spec.package}")
+	if err != nil {
+		return false, err
+	}
+	for _, folder := range []string{beforeFolder, brokenFolder} {
+		manifest, err := os.ReadFile(filepath.Join(root, folder, "packages", "install.yaml"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		if strings.Contains(string(manifest), "package: "+installed+"\n") {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -47,10 +47,11 @@ type ground struct {
 
 func upgrades() types.Feature {
 	g := &ground{}
-	return tests.Feature("upgrade", namespace).
+	return tests.Feature("upgrade", namespace, canaryNamespace).
 		Full("the release before runs a database and a shop", g.begins).
 		Full("an upgrade loses no row and no request, and restarts nothing out of a window", g.upgrades).
 		Full("the release before is installed again, and restarts nothing that never ran this one", g.goesBack).
+		Full("a broken release halts after its first wave, and goes back", g.haltsBroken).
 		Full("the shop is upgraded once it is asked for", g.upgradesShop).
 		Full("the other examples are upgraded too, and follow an edit", g.editsExamples).
 		Feature()
@@ -115,7 +116,7 @@ func (g *ground) claims() []*unstructured.Unstructured {
 func (g *ground) compose(ctx context.Context) error {
 	var errs []error
 	for _, u := range g.claims() {
-		_, err := cluster.Patch(ctx, u.GetKind(), namespace, u.GetName(), harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{"e2e.storeplane.example.com/touched": rand.Text()}}})
+		_, err := cluster.Patch(ctx, u.GetKind(), u.GetNamespace(), u.GetName(), harness.Patch{"metadata": harness.Patch{"annotations": harness.Patch{"e2e.storeplane.example.com/touched": rand.Text()}}})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
