@@ -165,9 +165,9 @@ func (c *Cluster) follow(own, primary *Report) Action {
 	case !own.Running:
 		return own.starting()
 	case primary.lists(c.Address):
-		// It was killed. By another spelling of its name it would be in the group twice, and the others
-		// would wait for the one that does not answer.
-		return wait("Waiting for %s to notice that this server has left the group", primary.Pod)
+		// It was killed. By another spelling of its name it would be in the group twice, and of a group of
+		// three two failures would be one too many.
+		return wait("Waiting for %s to remove this server from the group, in which it was before it started", primary.Pod)
 	case own.Data == Copy:
 		return c.copy("")
 	case c.Failures >= attempts:

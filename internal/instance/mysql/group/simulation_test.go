@@ -251,6 +251,9 @@ func (s *simulated) start(srv *server) {
 	if into == nil {
 		return
 	}
+	if slices.Contains(into.members, srv.pod) {
+		s.t.Fatalf("%s joins view %v, in which it still is", srv.pod, into.members)
+	}
 	donor := s.servers[s.elect(s.alive(into))]
 	switch {
 	case byCopy:

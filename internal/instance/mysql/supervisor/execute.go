@@ -90,7 +90,11 @@ func (s *Supervisor) bootstrap(ctx context.Context, c *group.Cluster) error {
 	if err := s.outside.Change(ctx, c.Record, mine); err != nil {
 		return err
 	}
-	if err := s.server.Bootstrap(ctx, s.membership(mine.Name, c)); err != nil {
+	membership, err := s.membership(mine.Name, c)
+	if err != nil {
+		return err
+	}
+	if err := s.server.Bootstrap(ctx, membership); err != nil {
 		return errors.Join(err, s.server.Leave(ctx))
 	}
 	if err := s.confirm(ctx, mine, c.Named != ""); err != nil {
@@ -172,7 +176,11 @@ func (s *Supervisor) join(ctx context.Context, byCopy bool, c *group.Cluster) er
 	if err := s.register(ctx, &c.Record, true); err != nil {
 		return err
 	}
-	return s.server.Join(ctx, s.membership(c.Record.Name, c), byCopy)
+	membership, err := s.membership(c.Record.Name, c)
+	if err != nil {
+		return err
+	}
+	return s.server.Join(ctx, membership, byCopy)
 }
 
 // setAside sets the data aside, so that the next pass copies a member. Where there is no room for both,

@@ -122,6 +122,8 @@ func TestRestoreFails(t *testing.T) {
 // elsewhere is a cluster in which another server restores the backup.
 type elsewhere struct{ Outside }
 
+func (elsewhere) Address(pod string) string { return pod }
+
 func (elsewhere) Cluster(context.Context) (group.Cluster, error) {
 	volumes := []group.Volume{{Pod: pod(0), Claim: "data-0", UID: "uid-0"}, {Pod: pod(1), Claim: "data-1", UID: "uid-1"}}
 	return group.Cluster{Size: 2, Ordinal: ordinal, Volumes: volumes, Record: group.Record{Founder: pod(1)}, Restoring: true}, nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
+	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
 )
 
 func TestRespelled(t *testing.T) {
@@ -30,15 +31,61 @@ func TestRespelledKeepsWhatIsNoLetter(t *testing.T) {
 	}
 }
 
-// A server joins by another spelling of its name each time, and asks the others by the one that they know.
-func TestMembershipRespellsTheOwnAddress(t *testing.T) {
-	s := &Supervisor{Config: Config{Pod: pod(1)}, outside: named{}}
-	first, second := s.membership("g", clusterOf(pod(0), pod(1))), s.membership("g", clusterOf(pod(0), pod(1)))
-	if first.Address == second.Address || !strings.EqualFold(first.Address, second.Address) {
-		t.Errorf("the addresses are %q and %q, want two spellings of one", first.Address, second.Address)
+// TestAddress: a server joins by another spelling of its name once it was in the group by the one before, and
+// asks the others by the one that they know.
+func TestAddress(t *testing.T) {
+	files := mysqld.Files{Volume: t.TempDir()}
+	restarted := func() *Supervisor {
+		return &Supervisor{Config: Config{Pod: pod(1), Files: files}, outside: named{}}
 	}
-	if len(first.Seeds) != 1 || first.Seeds[0] != (named{}).Address(pod(0)) {
-		t.Errorf("the seeds are %q", first.Seeds)
+	joins := func(s *Supervisor) string {
+		t.Helper()
+		m, err := s.membership("g", clusterOf(pod(0), pod(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.EqualFold(m.Address, named{}.Address(pod(1))) || len(m.Seeds) != 1 || m.Seeds[0] != (named{}).Address(pod(0)) {
+			t.Fatalf("the server joins as %+v", m)
+		}
+		return m.Address
+	}
+	isIn := func(s *Supervisor) {
+		t.Helper()
+		if err := s.inGroup(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := restarted()
+	first := joins(s)
+	if again := joins(s); again != first {
+		t.Errorf("it tries again as %s, after %s", again, first)
+	}
+	s = restarted()
+	if again := joins(s); again != first {
+		t.Errorf("killed before it was in the group it joins as %s, after %s", again, first)
+	}
+	isIn(s)
+	second := joins(s)
+	if second == first {
+		t.Errorf("it joins as %s for the second time", second)
+	}
+	isIn(s)
+	s = restarted()
+	isIn(s)
+	if third := joins(s); third == second {
+		t.Errorf("started again it joins as %s for the second time", third)
+	}
+}
+
+// TestAddressMoved: what a volume records of another server says nothing.
+func TestAddressMoved(t *testing.T) {
+	files := mysqld.Files{Volume: t.TempDir()}
+	if err := files.SetJoined(mysqld.Joined{Address: "OTHER-mysql-1.other-mysql.shop.svc:3306"}); err != nil {
+		t.Fatal(err)
+	}
+	s := &Supervisor{Config: Config{Pod: pod(1), Files: files}, outside: named{}}
+	if got, err := s.address(); err != nil || !strings.EqualFold(got, named{}.Address(pod(1))) {
+		t.Errorf("the server joins as %s, %v", got, err)
 	}
 }
 

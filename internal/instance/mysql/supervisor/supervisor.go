@@ -172,6 +172,9 @@ type Supervisor struct {
 	// unknown is since when the server waits until its name leads to it, or zero.
 	unknown time.Time
 
+	// seen is true once it is recorded that the server is in the group that it has joined.
+	seen bool
+
 	variables variables
 }
 
@@ -316,6 +319,9 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	var failed error
 	if own.Joined() {
 		s.suspected = 0
+		if err := s.inGroup(); err != nil {
+			return err
+		}
 		failed = s.tend(ctx, &own)
 	}
 	if errors.Is(failed, errAlone) {
@@ -469,12 +475,16 @@ func (s *Supervisor) problem(err error) {
 }
 
 // membership returns how the server takes part in a group.
-func (s *Supervisor) membership(name string, c *group.Cluster) server.Membership {
-	m := server.Membership{Name: name, Address: respelled(s.outside.Address(s.Pod))}
+func (s *Supervisor) membership(name string, c *group.Cluster) (server.Membership, error) {
+	address, err := s.address()
+	if err != nil {
+		return server.Membership{}, err
+	}
+	m := server.Membership{Name: name, Address: address}
 	for _, v := range c.Volumes {
 		if v.Pod != s.Pod {
 			m.Seeds = append(m.Seeds, s.outside.Address(v.Pod))
 		}
 	}
-	return m
+	return m, nil
 }
