@@ -36,7 +36,7 @@ type Program struct {
 
 	// RetryFor is how long a database that no connection reaches is retried: the network may
 	// learn of a new pod only some time after it has started, and network policies admit it no
-	// sooner. For that long, too, a Restore waits until the database accepts its user.
+	// sooner. Nor does a Restore wait longer for its user to be created.
 	RetryFor time.Duration
 
 	// Sync is that of store.Options.
@@ -264,15 +264,13 @@ func (j *job) connect(ctx context.Context) error {
 
 // reach waits until a connection to the database is made, the database itself refuses one, or the
 // name of its host is unknown, but no longer than RetryFor. It returns no error, since the next
-// request fails with it. A Restore that is filed together with its database also waits for its user to be
-// created: it is not retried later.
+// request fails with it.
 func (j *job) reach(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, j.RetryFor)
 	defer cancel()
 	for ctx.Err() == nil {
 		_, err := j.server.Version(ctx)
-		awaited := j.task.Action == backup.Restore && backup.ReasonOf(err) == backup.SourceDenied
-		if !ofNetwork(err) && !awaited {
+		if !ofNetwork(err) {
 			return
 		}
 		select {

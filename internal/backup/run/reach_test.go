@@ -123,8 +123,8 @@ func TestSourceLate(t *testing.T) {
 	}
 }
 
-// TestTargetUserLate: a Restore that is filed together with its database may reach it a moment before the user
-// of the Secret is created, or has its new password. That is no failure, and a wrong password still is one.
+// TestTargetUserLate: a Restore that is applied together with its database may reach it before the user of the
+// Secret is created, or has its privileges. That is no failure, and a wrong password still is one.
 func TestTargetUserLate(t *testing.T) {
 	for engine, start := range sources {
 		if engine == backupv1.MongoDB { // FerretDB has no users
@@ -143,19 +143,25 @@ func TestTargetUserLate(t *testing.T) {
 			u.User = url.UserPassword("late", "later")
 			late := f.beside(s, "late")
 			write(t, late.Source, map[string]string{"uri": u.String()})
-			late.RetryFor = 2 * time.Second
+			late.RetryFor = time.Second
 			late.fail(backup.Restore, backup.SourceDenied)
 
-			late.RetryFor = time.Minute
-			time.AfterFunc(time.Second, func() {
-				if engine == backupv1.MySQL {
-					s.data(t, "mysql", "exec", "CREATE USER late IDENTIFIED BY 'later'")
-					s.data(t, "mysql", "exec", "GRANT ALL ON *.* TO late WITH GRANT OPTION")
-				} else {
-					s.data(t, "postgres", "exec", "CREATE ROLE late SUPERUSER LOGIN PASSWORD 'later'")
-				}
-			})
+			// It is created before the second attempt, and has its privileges before the third.
+			admin, create, grant := "postgres", "CREATE ROLE late LOGIN PASSWORD 'later'", `ALTER DATABASE late OWNER TO late`
+			if engine == backupv1.MySQL {
+				admin, create, grant = "mysql", "CREATE USER late IDENTIFIED BY 'later'", "GRANT ALL ON *.* TO late WITH GRANT OPTION"
+			}
+			late.RetryFor = 16 * time.Second
+			steps := make(chan struct{})
+			go func() {
+				defer close(steps)
+				time.Sleep(late.RetryFor / 16)
+				s.data(t, admin, "exec", create)
+				time.Sleep(late.RetryFor / 4)
+				s.data(t, admin, "exec", grant)
+			}()
 			late.succeed(backup.Restore)
+			<-steps
 			if got, want := s.sums(t, "late"), s.sums(t, "shop"); got != want {
 				t.Errorf("restored:\n%s\nwant:\n%s", got, want)
 			}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
@@ -18,6 +19,9 @@ import (
 // be checked before has been.
 func (dumps) restore(ctx context.Context, j *job) error {
 	if err := j.connect(ctx); err != nil {
+		return err
+	}
+	if err := j.patiently(ctx, func() error { return j.accepts(ctx) }); err != nil {
 		return err
 	}
 	item, err := j.choose(ctx)
@@ -33,7 +37,11 @@ func (dumps) restore(ctx context.Context, j *job) error {
 	for _, d := range dumps {
 		databases = append(databases, to[d.Database])
 	}
-	h, err := j.lock(ctx, item.ID, databases)
+	var h *hold
+	err = j.patiently(ctx, func() error {
+		h, err = j.lock(ctx, item.ID, databases)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -45,6 +53,26 @@ func (dumps) restore(ctx context.Context, j *job) error {
 		return lost
 	}
 	j.report.Rows = rows
+	return err
+}
+
+// accepts returns an error if the database does not accept the user.
+func (j *job) accepts(ctx context.Context) error {
+	_, err := j.server.Version(ctx)
+	return err
+}
+
+// patiently calls do again, twice within RetryFor, while the database denies it to the user: one that is
+// created together with the Restore may not have its password or its privileges yet, and a Restore that has
+// failed is not retried. A database may lock users whose passwords are wrong too often.
+func (j *job) patiently(ctx context.Context, do func() error) error {
+	err := do()
+	for _, pause := range []time.Duration{j.RetryFor / 8, j.RetryFor / 2} {
+		if backup.ReasonOf(err) != backup.SourceDenied || wait(ctx, pause) != nil {
+			return err
+		}
+		err = do()
+	}
 	return err
 }
 

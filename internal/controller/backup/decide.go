@@ -390,7 +390,8 @@ func (v *view) nextCheck() int {
 	switch {
 	case r == nil:
 		return 1
-	case !r.Ended, r.Permanent(), r.Succeeded() && !unlisted:
+	case !r.Ended, r.Permanent() && r.Failure.Reason != backup.SourceDenied, r.Succeeded() && !unlisted:
+		// A user whom the database denies may be created later, which is no change that is seen here.
 		return 0
 	case v.Now.Before(r.Finished.Add(backoff(r.Attempt))):
 		return 0

@@ -197,6 +197,11 @@ func TestDecide(t *testing.T) {
 			state:  state(settle(t), at2(hours(1)), with(failing(checkRun(hours(0), hours(0.01)), backup.StoreDenied, "403 Forbidden"))),
 			want:   outcome{Phase: backupv1.BackupFailed, Ready: "False StoreDenied: 403 Forbidden", Verified: noBackup, Events: []string{"Warning StoreDenied"}},
 		},
+		"UserDenied": {
+			reason: "A user of the database may be created later, which no object here shows: it is tried again.",
+			state:  state(settle(t), at2(hours(1)), with(failing(checkRun(hours(0), hours(0.01)), backup.SourceDenied, "no such user"))),
+			want:   outcome{Phase: backupv1.BackupFailed, Ready: "False SourceDenied: no such user", Verified: noBackup, Events: []string{"Warning SourceDenied"}, Do: []string{"create " + checkName("orders", digestOf(t, state()), 2)}},
+		},
 		"DeniedBefore": {
 			reason: "An event is for what changes.",
 			state: state(settle(t), at2(hours(1)), says(unready("StoreDenied", "403 Forbidden", born)),
