@@ -173,9 +173,14 @@ func (d *database) rewinds(ctx context.Context, n notes, at time.Time, second st
 
 // sql executes a statement as the application of a claim.
 func (d *database) sql(ctx context.Context, claim, statement string) (string, error) {
-	uri, err := base64.StdEncoding.DecodeString(harness.Field(d.world.Get("Secret", claim+"-connection"), "data", "uri"))
+	return d.sqlBy(ctx, claim+"-connection", statement)
+}
+
+// sqlBy executes a statement by the connection in a Secret.
+func (d *database) sqlBy(ctx context.Context, secret, statement string) (string, error) {
+	uri, err := base64.StdEncoding.DecodeString(harness.Field(d.world.Get("Secret", secret), "data", "uri"))
 	if err != nil {
-		return "", fmt.Errorf("cannot read the connection to %s: %w", claim, err)
+		return "", fmt.Errorf("cannot read the connection in Secret %s: %w", secret, err)
 	}
 	return d.inStore(ctx, uri, "data", "exec", "mysql", statement)
 }

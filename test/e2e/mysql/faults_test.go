@@ -306,6 +306,18 @@ func (d *database) hasUsers(ctx context.Context, _ notes) error {
 	if err != nil {
 		return err
 	}
+	// Its image has a client of MySQL.
+	if err := d.startStore(ctx); err != nil {
+		return err
+	}
+	// The primary has the user a moment after the Secret.
+	err = eventually(ctx, "user reports to log in", func() (bool, string) {
+		_, err := d.sqlBy(ctx, secret, "SELECT 1")
+		return err == nil, fmt.Sprint(err)
+	})
+	if err != nil {
+		return err
+	}
 	return d.whole(ctx, baseSize)
 }
 

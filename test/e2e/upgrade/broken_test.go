@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/crane"
@@ -57,9 +58,9 @@ func installBroken() error {
 	return err
 }
 
-// haltsBroken installs a release whose servers cannot start, in two waves: it reaches the first one, and
+// contains installs a release whose servers cannot start, in two waves: it reaches the first one, and
 // no server beyond. This release then brings the first wave back.
-func (g *ground) haltsBroken(ctx context.Context, n notes) error {
+func (g *ground) contains(ctx context.Context, n notes) error {
 	canary, err := g.startCanary(ctx)
 	if err != nil {
 		return err
@@ -88,7 +89,11 @@ func (g *ground) haltsBroken(ctx context.Context, n notes) error {
 		if err != nil {
 			return err
 		}
-		n.Addf("the canary was Degraded %.0f s after the broken release was installed: %s", time.Since(began).Seconds(), canary.world.Claim("DatabaseCluster", "orders").Status.Message)
+		message := canary.world.Claim("DatabaseCluster", "orders").Status.Message
+		n.Addf("the canary was Degraded %.0f s after the broken release was installed: %s", time.Since(began).Seconds(), message)
+		if !strings.Contains(message, "cannot start") {
+			return fmt.Errorf("the canary says %q, and not that its server cannot start", message)
+		}
 		err = g.world.Await(ctx, started, "the other database to wait for its wave", func() (bool, string) {
 			is := g.upgraded("DatabaseCluster", "orders")
 			return is["status"] == "False" && is["reason"] == "AwaitingWave", fmt.Sprint(is)
@@ -98,16 +103,18 @@ func (g *ground) haltsBroken(ctx context.Context, n notes) error {
 		}
 		return g.world.Hold(ctx, wavePause+settled, "no other server is replaced, after the pause too", same)
 	}
-	goesBack := func() error { return errors.Join(installThis(false), canary.compose(ctx)) }
+	// The waves are still in force.
+	this := g.images("orders")
+	goesBack := func() error {
+		if err := errors.Join(installThis(false), canary.compose(ctx)); err != nil {
+			return err
+		}
+		return canary.world.Await(ctx, started, "the canary to run this release's image", func() (bool, string) {
+			return canary.runs("orders", func(image string) bool { return slices.Contains(this, image) })
+		})
+	}
 	err = cluster.WithSettings(ctx, waves, func() error {
 		return g.change(ctx, n, func() error { return errors.Join(breaks(), goesBack()) }, g.isThis)
-	})
-	if err != nil {
-		return err
-	}
-	this := g.images("orders")
-	err = canary.world.Await(ctx, started, "the canary to run this release's image", func() (bool, string) {
-		return canary.runs("orders", func(image string) bool { return slices.Contains(this, image) })
 	})
 	if err != nil {
 		return err

@@ -51,12 +51,11 @@ func installBefore() error {
 	return err
 }
 
-// installThis installs this release. With unlessInstalled it does so only if packages of another one are
-// installed.
+// installThis installs this release, unless unlessInstalled is true and it is installed.
 func installThis(unlessInstalled bool) error {
 	if unlessInstalled {
-		other, err := installsOther()
-		if err != nil || !other {
+		is, err := isInstalled()
+		if err != nil || is {
 			return err
 		}
 	}
@@ -64,20 +63,21 @@ func installThis(unlessInstalled bool) error {
 	return err
 }
 
-// installsOther reports whether packages of another release of this suite are installed.
-func installsOther() (bool, error) {
-	installed, err := run("kubectl", "get", "functions.pkg.crossplane.io", "-o", "jsonpath={.items[0].spec.package}")
-	if err != nil {
+// isInstalled reports whether all installed functions and providers are of the packages that were built last
+// from this tree.
+func isInstalled() (bool, error) {
+	manifest, err := os.ReadFile(filepath.Join(root, "_out", "packages", "install.yaml"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	installed, failed := run("kubectl", "get", "functions.pkg.crossplane.io,providers.pkg.crossplane.io,configurations.pkg.crossplane.io", "-o", `jsonpath={range .items[*]}{.spec.package}{"\n"}{end}`)
+	if err := errors.Join(err, failed); err != nil {
 		return false, err
 	}
-	for _, folder := range []string{beforeFolder, brokenFolder} {
-		manifest, err := os.ReadFile(filepath.Join(root, folder, "packages", "install.yaml"))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, err
-		}
-		if strings.Contains(string(manifest), "package: "+installed+"\n") {
-			return true, nil
+	for name := range strings.Lines(installed) {
+		if !strings.Contains(string(manifest), "package: "+name) {
+			return false, nil
 		}
 	}
-	return false, nil
+	return true, nil
 }

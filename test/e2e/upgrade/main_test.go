@@ -2,8 +2,8 @@
 
 // Package upgrade tests that the previous release can be upgraded to this one, and downgraded
 // again, without a failed request, without a lost row, and without a restart outside of the
-// maintenance windows of claims. It installs the previous release for all claims of the cluster,
-// and this one again at its end.
+// maintenance windows of claims. It installs the previous release, and a broken one, for all claims of the
+// cluster, and this one again at its end.
 package upgrade
 
 import (

@@ -51,7 +51,7 @@ func upgrades() types.Feature {
 		Full("the release before runs a database and a shop", g.begins).
 		Full("an upgrade loses no row and no request, and restarts nothing out of a window", g.upgrades).
 		Full("the release before is installed again, and restarts nothing that never ran this one", g.goesBack).
-		Full("a broken release halts after its first wave, and goes back", g.haltsBroken).
+		Full("a broken release reaches its first wave alone, and goes back", g.contains).
 		Full("the shop is upgraded once it is asked for", g.upgradesShop).
 		Full("the other examples are upgraded too, and follow an edit", g.editsExamples).
 		Feature()
