@@ -316,13 +316,13 @@ func (l *live) last() int32 {
 }
 
 // compared returns how many servers are needed to compare all volumes of this
-// name, until one leads, or 0.
+// name, until one leads, or 0. A former primary may need them, too.
 func (l *live) compared() int32 {
 	most := int32(0)
 	for _, m := range l.members {
 		most = max(most, m.Servers)
 	}
-	if l.cluster.Primary != "" || most > maxSize {
+	if l.primary() != "" || most > maxSize {
 		return 0
 	}
 	return most

@@ -117,18 +117,23 @@ func (s *Supervisor) agree(ctx context.Context, own *group.Report, c *group.Clus
 }
 
 // enroll has the record say who is in the primary's view. A member that is outside of it has
-// acknowledged nothing that this server does not have, and is removed after a while.
+// acknowledged nothing that this server does not have. It is removed after a while, or at once if it is not
+// desired any more: this server would wait for its volume if it was started again.
 func (s *Supervisor) enroll(ctx context.Context, own *group.Report, c *group.Cluster) error {
 	in := map[string]bool{}
 	for _, m := range own.Members {
 		in[s.outside.PodOf(m.Address)] = true
 	}
-	if slices.ContainsFunc(slices.Collect(maps.Keys(in)), func(pod string) bool { return c.Record.Members[pod] == "" }) {
+	changed := slices.ContainsFunc(slices.Collect(maps.Keys(in)), func(pod string) bool { return c.Record.Members[pod] == "" })
+	for pod := range c.Record.Members {
+		changed = changed || !in[pod]
+	}
+	if changed {
 		all, err := s.outside.Cluster(ctx)
 		if err != nil {
 			return err
 		}
-		c.Volumes = all.Volumes
+		c.Volumes, c.Size, c.Ordinal = all.Volumes, all.Size, all.Ordinal
 	}
 	with := c.Record
 	with.Members = s.members(in, c)
@@ -153,7 +158,7 @@ func (s *Supervisor) members(in map[string]bool, c *group.Cluster) map[string]st
 		if !in[pod] {
 			away[pod] = since
 		}
-		if in[pod] || time.Since(since) < awayFor {
+		if in[pod] || time.Since(since) < awayFor && (c.Size == 0 || c.Ordinal(pod) < c.Size) {
 			members[pod] = uid
 		}
 	}
