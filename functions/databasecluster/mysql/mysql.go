@@ -58,7 +58,7 @@ func (Engine) Configuration(c *engine.Cluster) engine.Configuration {
 
 // encode returns variables as an object of JSON, in a line each.
 func encode(variables map[string]string) string {
-	out, _ := json.MarshalIndent(variables, "", "  ") // Texts can be encoded.
+	out, _ := json.MarshalIndent(variables, "", "  ") //nolint:errchkjson // texts can be encoded
 	return string(out) + "\n"
 }
 

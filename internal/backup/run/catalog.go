@@ -124,21 +124,27 @@ func choose(l *store.Listing, t backup.Task) (store.Item, error) {
 		}
 		return item, nil
 	}
-	switch {
-	case skipped != nil:
+	if skipped != nil {
 		return store.Item{}, skipped
-	case t.ID != "":
-		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup %s", t.ID)
-	case t.Time != nil && len(items) > 0 && t.Method == backupv1.Physical:
-		return store.Item{}, backup.Errorf(backup.BackupMissing, "no backup was complete at %s: the oldest was at %s", t.Time.UTC().Format("2006-01-02 15:04:05 MST"), timeOf(items[len(items)-1]).UTC().Format("2006-01-02 15:04:05 MST"))
-	case t.Time != nil && len(items) > 0:
-		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of %s or before", t.Time.UTC().Format("2006-01-02 15:04:05 MST"))
-	case t.Before != "" && len(items) > 0:
-		return store.Item{}, backup.Errorf(backup.BackupMissing, "all backups have transaction %s already", t.Before)
-	case t.System != "":
-		return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup of system %s", t.System)
 	}
-	return store.Item{}, backup.Errorf(backup.BackupMissing, "there is no backup")
+	return store.Item{}, missing(items, t)
+}
+
+// missing returns why none of the backups, newest first, is the one that a Task names.
+func missing(items []store.Item, t backup.Task) error {
+	switch {
+	case t.ID != "":
+		return backup.Errorf(backup.BackupMissing, "there is no backup %s", t.ID)
+	case t.Time != nil && len(items) > 0 && t.Method == backupv1.Physical:
+		return backup.Errorf(backup.BackupMissing, "no backup was complete at %s: the oldest was at %s", t.Time.UTC().Format("2006-01-02 15:04:05 MST"), timeOf(items[len(items)-1]).UTC().Format("2006-01-02 15:04:05 MST"))
+	case t.Time != nil && len(items) > 0:
+		return backup.Errorf(backup.BackupMissing, "there is no backup of %s or before", t.Time.UTC().Format("2006-01-02 15:04:05 MST"))
+	case t.Before != "" && len(items) > 0:
+		return backup.Errorf(backup.BackupMissing, "all backups have transaction %s already", t.Before)
+	case t.System != "":
+		return backup.Errorf(backup.BackupMissing, "there is no backup of system %s", t.System)
+	}
+	return backup.Errorf(backup.BackupMissing, "there is no backup")
 }
 
 // hasTransaction reports whether a backup has a transaction, unless that is the empty set. One that cannot be read has

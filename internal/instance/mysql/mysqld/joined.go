@@ -31,9 +31,9 @@ func (f Files) Joined() (Joined, error) {
 	if err != nil {
 		return j, fmt.Errorf("cannot read how the server has joined its group: %w", err)
 	}
-	if json.Unmarshal(data, &j) != nil {
-		// It is replaced as a whole, so nothing of ours has written this.
-		return Joined{}, nil
+	if err := json.Unmarshal(data, &j); err != nil {
+		// The file is replaced as a whole, so this is none of ours.
+		return Joined{}, nil //nolint:nilerr // it says nothing about a group
 	}
 	return j, nil
 }

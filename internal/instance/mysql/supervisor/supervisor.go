@@ -49,7 +49,7 @@ const (
 )
 
 // Outside is what a supervisor needs of the cluster around its server.
-type Outside interface {
+type Outside interface { //nolint:interfacebloat // it is all that a server asks of the cluster around it
 	// Cluster returns all that package group decides by, except for the reports, and Record the record
 	// alone, which costs less.
 	Cluster(ctx context.Context) (group.Cluster, error)
