@@ -110,7 +110,7 @@ func (g *ground) contains(ctx context.Context, n notes) error {
 		})
 	}
 	err = cluster.WithSettings(ctx, waves, func() error {
-		return g.change(ctx, n, func() error { return errors.Join(breaks(), goesBack()) }, g.isThis)
+		return g.change(ctx, n, func() error { return errors.Join(breaks(), goesBack()) }, g.isThis, g.runs)
 	})
 	if err != nil {
 		return err

@@ -157,9 +157,18 @@ func (g *ground) images(claim string) []string {
 	return out
 }
 
-// runs reports whether all servers of a database run the same image, one that is as expected, and are
-// ready, and whether its claim is Ready and Running.
+// runs reports whether all servers of a database serve, and its claim is Ready and Running.
 func (g *ground) runs(claim string, is func(image string) bool) (bool, string) {
+	if ok, instead := g.serves(claim, is); !ok {
+		return false, instead
+	}
+	c := g.world.Claim("DatabaseCluster", claim)
+	return c.Ready() && c.Status.Phase == "Running", c.String()
+}
+
+// serves reports whether all servers of a database run the same image, one that is as expected, and are
+// ready.
+func (g *ground) serves(claim string, is func(image string) bool) (bool, string) {
 	for _, p := range g.world.List("Pod") {
 		if strings.HasPrefix(p.GetName(), claim+"-postgresql-") && (p.GetDeletionTimestamp() != nil || !harness.ClaimOf(p).Is("Ready")) {
 			// The claim may not have seen it yet.
@@ -169,8 +178,7 @@ func (g *ground) runs(claim string, is func(image string) bool) (bool, string) {
 	if got := g.images(claim); len(got) != 1 || !is(got[0]) {
 		return false, "its servers run " + strings.Join(got, ", ")
 	}
-	c := g.world.Claim("DatabaseCluster", claim)
-	return c.Ready() && c.Status.Phase == "Running", c.String()
+	return true, ""
 }
 
 func (g *ground) isBefore(image string) bool { return image == g.image }
@@ -178,8 +186,8 @@ func (g *ground) isBefore(image string) bool { return image == g.image }
 func (g *ground) isThis(image string) bool { return image != g.image }
 
 // change installs a release under load, has it compose all claims, and waits until the servers of
-// the database run its images.
-func (g *ground) change(ctx context.Context, n notes, install func() error, is func(image string) bool) error {
+// the database run its images. Then rests has to hold for a while.
+func (g *ground) change(ctx context.Context, n notes, install func() error, is func(image string) bool, rests func(claim string, is func(image string) bool) (bool, string)) error {
 	from, err := g.ledger.Mark(ctx)
 	if err != nil {
 		return err
@@ -195,7 +203,7 @@ func (g *ground) change(ctx context.Context, n notes, install func() error, is f
 		err = g.world.Await(ctx, started, "the servers of orders to run the release's image", func() (bool, string) { return g.runs("orders", is) })
 	}
 	if err == nil {
-		err = g.world.Hold(ctx, settled, "the claims rest", func() (bool, string) { return g.runs("orders", is) })
+		err = g.world.Hold(ctx, settled, "the claims rest", func() (bool, string) { return rests("orders", is) })
 	}
 	tally, lerr := load.Stop()
 	a, aerr := g.ledger.Account(ctx, from)
@@ -211,7 +219,7 @@ func (g *ground) change(ctx context.Context, n notes, install func() error, is f
 
 // upgrades upgrades to this release.
 func (g *ground) upgrades(ctx context.Context, n notes) error {
-	if err := g.change(ctx, n, func() error { return installThis(false) }, g.isThis); err != nil {
+	if err := g.change(ctx, n, func() error { return installThis(false) }, g.isThis, g.runs); err != nil {
 		return err
 	}
 	return g.world.Await(ctx, started, "the shop's database to wait for its window", func() (bool, string) {
@@ -231,12 +239,13 @@ func (g *ground) upgraded(kind, name string) map[string]any {
 	return nil
 }
 
-// goesBack installs the previous release again, and then this one.
+// goesBack installs the previous release again, and then this one. How steadily its claims are Ready is the
+// previous release's matter.
 func (g *ground) goesBack(ctx context.Context, n notes) error {
-	if err := g.change(ctx, n, installBefore, g.isBefore); err != nil {
+	if err := g.change(ctx, n, installBefore, g.isBefore, g.serves); err != nil {
 		return err
 	}
-	return g.change(ctx, n, func() error { return installThis(false) }, g.isThis)
+	return g.change(ctx, n, func() error { return installThis(false) }, g.isThis, g.runs)
 }
 
 // upgradesShop upgrades the EcommercePlatform outside of its window, on request.
