@@ -17,7 +17,7 @@ import (
 // engine is what the effects on servers depend on.
 type engine struct {
 	// pause is the longest pause of writes, in seconds, of a planned switchover: what
-	// docs/databasecluster.md promises, or the longest that docs/mysql.md has measured.
+	// docs/databasecluster.md and docs/mysql.md promise.
 	pause int
 
 	// joinPauses is true if writes also pause when a server joins or leaves.
@@ -31,7 +31,7 @@ type engine struct {
 // engines are those of a DatabaseCluster, by the component label of their servers.
 var engines = map[string]engine{
 	string(appsv1.PostgreSQL): {pause: 3, others: "standbys", order: "stop, the primary last"},
-	string(appsv1.MySQL):      {pause: 7, joinPauses: true, others: "replicas", order: "stop together"},
+	string(appsv1.MySQL):      {pause: 3, joinPauses: true, others: "replicas", order: "stop together"},
 }
 
 // engine returns the engine of the servers that an object belongs to.
