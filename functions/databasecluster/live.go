@@ -316,13 +316,13 @@ func (l *live) last() int32 {
 }
 
 // compared returns how many servers are needed to compare all volumes of this
-// name, until one leads, or 0. A former primary may need them, too.
+// name, until one leads, or 0. What others reported before the last primary led is old.
 func (l *live) compared() int32 {
 	most := int32(0)
 	for _, m := range l.members {
 		most = max(most, m.Servers)
 	}
-	if l.primary() != "" || most > maxSize {
+	if former := l.cluster.Primary; former != "" && (l.primary() != "" || l.members[former].Servers == 0) || most > maxSize {
 		return 0
 	}
 	return most

@@ -56,10 +56,12 @@ func (dumps) restore(ctx context.Context, j *job) error {
 	return err
 }
 
-// accepts returns an error if the database does not accept the user.
+// accepts returns an error if the server denies the user. The database need not exist: it is created.
 func (j *job) accepts(ctx context.Context) error {
-	_, err := j.server.Version(ctx)
-	return err
+	if _, err := j.server.Version(ctx); backup.ReasonOf(err) == backup.SourceDenied {
+		return err
+	}
+	return nil
 }
 
 // patiently calls do again, twice within RetryFor, while the database denies it to the user: one that is

@@ -90,6 +90,7 @@ func (s *Supervisor) lead(ctx context.Context, own *group.Report, c *group.Clust
 	s.mu.Lock()
 	s.leads, s.epoch = true, c.Record.Epoch
 	s.mu.Unlock()
+	s.dismiss(ctx, own)
 	return nil
 }
 
@@ -117,23 +118,18 @@ func (s *Supervisor) agree(ctx context.Context, own *group.Report, c *group.Clus
 }
 
 // enroll has the record say who is in the primary's view. A member that is outside of it has
-// acknowledged nothing that this server does not have. It is removed after a while, or at once if it is not
-// desired any more: this server would wait for its volume if it was started again.
+// acknowledged nothing that this server does not have, and is removed after a while.
 func (s *Supervisor) enroll(ctx context.Context, own *group.Report, c *group.Cluster) error {
 	in := map[string]bool{}
 	for _, m := range own.Members {
 		in[s.outside.PodOf(m.Address)] = true
 	}
-	changed := slices.ContainsFunc(slices.Collect(maps.Keys(in)), func(pod string) bool { return c.Record.Members[pod] == "" })
-	for pod := range c.Record.Members {
-		changed = changed || !in[pod]
-	}
-	if changed {
+	if slices.ContainsFunc(slices.Collect(maps.Keys(in)), func(pod string) bool { return c.Record.Members[pod] == "" }) {
 		all, err := s.outside.Cluster(ctx)
 		if err != nil {
 			return err
 		}
-		c.Volumes, c.Size, c.Ordinal = all.Volumes, all.Size, all.Ordinal
+		c.Volumes = all.Volumes
 	}
 	with := c.Record
 	with.Members = s.members(in, c)
@@ -147,6 +143,34 @@ func (s *Supervisor) enroll(ctx context.Context, own *group.Report, c *group.Clu
 	return nil
 }
 
+// dismiss removes members from the record at once that are not desired any more, have left the group, and whose
+// pods end: this server would wait for their volumes if it was started again. What fails is left to enroll,
+// which removes them later.
+func (s *Supervisor) dismiss(ctx context.Context, own *group.Report) {
+	if len(s.away) == 0 {
+		return
+	}
+	all, err := s.outside.Cluster(ctx)
+	if err != nil {
+		return
+	}
+	with := all.Record
+	with.Members = map[string]string{}
+	for pod, uid := range all.Record.Members {
+		away := !slices.ContainsFunc(own.Members, func(m group.Member) bool { return s.outside.PodOf(m.Address) == pod })
+		if away && all.Ordinal(pod) >= all.Size && s.outside.Leaving(ctx, pod) {
+			continue
+		}
+		with.Members[pod] = uid
+	}
+	if len(with.Members) == len(all.Record.Members) || all.Record.Name != own.Group {
+		return
+	}
+	if s.outside.Change(ctx, all.Record, with) == nil {
+		s.record = with
+	}
+}
+
 // members returns the members that the record has to have, given the pods in the primary's view.
 func (s *Supervisor) members(in map[string]bool, c *group.Cluster) map[string]string {
 	members, away := map[string]string{}, map[string]time.Time{}
@@ -158,7 +182,7 @@ func (s *Supervisor) members(in map[string]bool, c *group.Cluster) map[string]st
 		if !in[pod] {
 			away[pod] = since
 		}
-		if in[pod] || time.Since(since) < awayFor && (c.Size == 0 || c.Ordinal(pod) < c.Size) {
+		if in[pod] || time.Since(since) < awayFor {
 			members[pod] = uid
 		}
 	}

@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"testing"
 	"time"
@@ -21,22 +23,19 @@ func TestMembers(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		reason   string
-		size     int
 		recorded map[string]string
 		in       []string
 		away     map[string]time.Time
 		want     map[string]string
 	}{
-		"All":      {reason: "Members stay.", size: 3, recorded: uid(pod(0), pod(1), pod(2)), in: []string{pod(0), pod(1), pod(2)}, want: uid(pod(0), pod(1), pod(2))},
-		"Joined":   {reason: "A new one is added.", size: 3, recorded: uid(pod(0), pod(1)), in: []string{pod(0), pod(1), pod(2)}, want: uid(pod(0), pod(1), pod(2))},
-		"Away":     {reason: "One that is away for a moment is not removed and added again.", size: 3, recorded: uid(pod(0), pod(1), pod(2)), in: []string{pod(0), pod(1)}, want: uid(pod(0), pod(1), pod(2))},
-		"AwayLong": {reason: "After a while it is removed.", size: 3, recorded: uid(pod(0), pod(1), pod(2)), in: []string{pod(0), pod(1)}, away: map[string]time.Time{pod(2): time.Now().Add(-awayFor)}, want: uid(pod(0), pod(1))},
-		"Removed":  {reason: "One that is not desired any more does not come back, and nothing may wait for it.", size: 1, recorded: uid(pod(0), pod(1), pod(2)), in: []string{pod(0)}, want: uid(pod(0))},
-		"Removing": {reason: "Until it has left it is a member.", size: 1, recorded: uid(pod(0), pod(1), pod(2)), in: []string{pod(0), pod(2)}, want: uid(pod(0), pod(2))},
+		"All":      {reason: "Members stay.", recorded: uid(pod(0), pod(1), pod(2)), in: []string{pod(0), pod(1), pod(2)}, want: uid(pod(0), pod(1), pod(2))},
+		"Joined":   {reason: "A new one is added.", recorded: uid(pod(0), pod(1)), in: []string{pod(0), pod(1), pod(2)}, want: uid(pod(0), pod(1), pod(2))},
+		"Away":     {reason: "One that is away for a moment is not removed and added again.", recorded: uid(pod(0), pod(1), pod(2)), in: []string{pod(0), pod(1)}, want: uid(pod(0), pod(1), pod(2))},
+		"AwayLong": {reason: "After a while it is removed.", recorded: uid(pod(0), pod(1), pod(2)), in: []string{pod(0), pod(1)}, away: map[string]time.Time{pod(2): time.Now().Add(-awayFor)}, want: uid(pod(0), pod(1))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Supervisor{Config: Config{Pod: pod(0), Claim: "uid-" + pod(0)}, away: c.away}
-			cluster := group.Cluster{Size: c.size, Ordinal: ordinal, Record: group.Record{Members: maps.Clone(c.recorded)}}
+			cluster := group.Cluster{Record: group.Record{Members: maps.Clone(c.recorded)}}
 			for n := range 3 {
 				cluster.Volumes = append(cluster.Volumes, group.Volume{Pod: pod(n), UID: "uid-" + pod(n)})
 			}
@@ -50,3 +49,66 @@ func TestMembers(t *testing.T) {
 		})
 	}
 }
+
+// TestDismiss: which members the primary removes from the record at once.
+func TestDismiss(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason  string
+		size    int
+		in      []int
+		leaving bool
+		fails   bool
+		want    []int
+	}{
+		"Removed": {reason: "Those that are not desired any more are not waited for.", size: 1, in: []int{0}, leaving: true, want: []int{0}},
+		"In":      {reason: "Until it has left one is a member.", size: 1, in: []int{0, 2}, leaving: true, want: []int{0, 2}},
+		"Desired": {reason: "One that is desired comes back.", size: 3, in: []int{0}, leaving: true, want: []int{0, 1, 2}},
+		"Stays":   {reason: "One whose pod stays may be a primary that was lost.", size: 1, in: []int{0}, want: []int{0, 1, 2}},
+		"Fails":   {reason: "Nothing is removed while it is not known what is desired.", size: 1, in: []int{0}, leaving: true, fails: true, want: []int{0, 1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := func(pods []int) map[string]string {
+				out := map[string]string{}
+				for _, n := range pods {
+					out[pod(n)] = "uid-" + pod(n)
+				}
+				return out
+			}
+			o := &shrinking{size: c.size, leaving: c.leaving, fails: c.fails, record: group.Record{Name: "g", Members: of([]int{0, 1, 2})}}
+			s := &Supervisor{Config: Config{Pod: pod(0)}, outside: o, away: map[string]time.Time{pod(1): time.Now()}}
+			own := group.Report{Group: "g"}
+			for _, n := range c.in {
+				own.Members = append(own.Members, group.Member{Address: pod(n)})
+			}
+			s.dismiss(t.Context(), &own)
+			if diff := cmp.Diff(of(c.want), o.record.Members); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// shrinking is a cluster from which servers are removed.
+type shrinking struct {
+	Outside
+
+	size           int
+	leaving, fails bool
+	record         group.Record
+}
+
+func (o *shrinking) Cluster(context.Context) (group.Cluster, error) {
+	if o.fails {
+		return group.Cluster{}, errors.New("the API server does not answer")
+	}
+	return group.Cluster{Size: o.size, Ordinal: ordinal, Record: o.record}, nil
+}
+
+func (o *shrinking) Change(_ context.Context, _, to group.Record) error {
+	o.record = to
+	return nil
+}
+
+func (o *shrinking) Leaving(context.Context, string) bool { return o.leaving }
+
+func (o *shrinking) PodOf(address string) string { return address }
