@@ -149,7 +149,7 @@ func TestTargetUserLate(t *testing.T) {
 			// It is created before the second attempt, and has its privileges before the third.
 			admin, create, grant := "postgres", "CREATE ROLE late LOGIN PASSWORD 'later'", `ALTER DATABASE late OWNER TO late`
 			if engine == backupv1.MySQL {
-				admin, create, grant = "mysql", "CREATE USER late IDENTIFIED BY 'later'", "GRANT ALL ON *.* TO late WITH GRANT OPTION"
+				admin, create, grant = "mysql", "GRANT SET USER ON *.* TO late IDENTIFIED BY 'later'", "GRANT ALL ON late.* TO late WITH GRANT OPTION"
 			}
 			late.RetryFor = 16 * time.Second
 			steps := make(chan struct{})
