@@ -322,7 +322,9 @@ func (l *live) compared() int32 {
 	for _, m := range l.members {
 		most = max(most, m.Servers)
 	}
-	if former := l.cluster.Primary; former != "" && (l.primary() != "" || l.members[former].Servers == 0) || most > maxSize {
+	former := l.cluster.Primary
+	removed := instance.Ordinal(former) >= l.set.Spec.Replicas
+	if former != "" && (l.primary() != "" || l.members[former].Servers == 0 && !removed) || most > maxSize {
 		return 0
 	}
 	return most

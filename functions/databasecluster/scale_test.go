@@ -387,13 +387,16 @@ func TestLost(t *testing.T) {
 // TestComparedAfterPrimary: a server that has been primary, and is alone after servers were removed, may need
 // their volumes again, whatever it has reported before.
 func TestComparedAfterPrimary(t *testing.T) {
-	c := simulate(t, functionstest.OneServer)
-	c.Settle()
-	c.SetStatus("postgresql", `{"observedGeneration": 1, "replicas": 1, "readyReplicas": 0}`)
-	c.ReportMember(0, func(m *instance.Member) { m.Servers, m.Held = 3, &instance.Held{Message: "Waiting for server 3"} })
-	c.Reconcile()
-	if got := *servers(t, c).Spec.Replicas; got != 3 {
-		t.Errorf("want a server for each volume, got %d", got)
+	for _, former := range []string{"orders-postgresql-0", "orders-postgresql-2"} {
+		c := simulate(t, functionstest.OneServer)
+		c.Settle()
+		c.ReportCluster(func(r *instance.Cluster) { r.Primary = former })
+		c.SetStatus("postgresql", `{"observedGeneration": 1, "replicas": 1, "readyReplicas": 0}`)
+		c.ReportMember(0, func(m *instance.Member) { m.Servers, m.Held = 3, &instance.Held{Message: "Waiting for server 3"} })
+		c.Reconcile()
+		if got := *servers(t, c).Spec.Replicas; got != 3 {
+			t.Errorf("want a server for each volume after %s was the primary, got %d", former, got)
+		}
 	}
 }
 
