@@ -185,7 +185,15 @@ func TestUpdateStrategy(t *testing.T) {
 		"NoneReady":  {reason: "When none is up and all are current there is nothing to replace.", spec: two, change: func(c *crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 0, 2)) }, want: onDelete},
 		"Dead":       {reason: "When none is up and one is outdated no manager would replace it.", spec: two, change: func(c *crossplane) { c.SetStatus("postgresql", fmt.Sprintf(status, 2, 0, 1)) }, want: rolling},
 		"Grows":      {reason: "The second server brings the change.", spec: functionstest.OneServer, change: func(c *crossplane) { c.Edit(2, "size") }, want: onDelete},
-		"Shrinks":    {reason: "The last one is left alone.", spec: two, change: toOne, want: rolling},
+		"Shrinks": {reason: "The last one is left alone.", spec: two, change: func(c *crossplane) {
+			toOne(c)
+			c.Settle()
+		}, want: rolling},
+		"ShrinksNow": {reason: "While the others still run, the new pod template of one server would stop all of them together.", spec: two, change: func(c *crossplane) {
+			toOne(c)
+			c.Reconcile()
+			c.SetStatus("postgresql", fmt.Sprintf(status, 2, 2, 2))
+		}, want: onDelete},
 		"ShrinksHeld": {reason: "While another one is held it is not.", spec: two, change: func(c *crossplane) {
 			toOne(c)
 			c.ReportCluster(func(r *instance.Cluster) { r.Primary = "orders-postgresql-1" })

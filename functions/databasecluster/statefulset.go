@@ -100,11 +100,13 @@ func (d *cluster) mayShrink() bool {
 // updateStrategy returns OnDelete for several servers: the instance manager of the primary
 // replaces the standbys first, and hands over before its own server is replaced. While no
 // server is ready there is no manager to do that and nothing to wait for, and the StatefulSet
-// replaces the pods itself.
+// replaces the pods itself. It is also OnDelete until no pod of several is left but one: a
+// StatefulSet that lost replicas replaces the one that stays while it removes the others, and
+// its preStop hook would have no server to hand over to.
 func (d *cluster) updateStrategy() k8sappsv1.StatefulSetUpdateStrategy {
 	l := d.live
 	dead := l.exists && l.set.Status.ReadyReplicas == 0 && l.isOutdated()
-	if max(d.replicas(), d.spec.Size) > 1 && !dead {
+	if max(d.replicas(), d.spec.Size, l.set.Status.Replicas) > 1 && !dead {
 		return k8sappsv1.StatefulSetUpdateStrategy{Type: k8sappsv1.OnDeleteStatefulSetStrategyType}
 	}
 	return k8sappsv1.StatefulSetUpdateStrategy{Type: k8sappsv1.RollingUpdateStatefulSetStrategyType}
