@@ -48,7 +48,7 @@ func (d *cluster) judgeServers(*structpb.Struct) health.Status {
 	case !l.exists:
 		return progressing("Not created yet")
 	case st.ObservedGeneration != l.set.Metadata.Generation, st.Replicas != want, st.ReadyReplicas != want:
-		return progressing(cmp.Or(d.held().Message, d.podFailure(), "Not all pods are ready"))
+		return progressing(cmp.Or(d.held().Message, d.podFailure(), d.serverProblem(), "Not all pods are ready"))
 	case want > d.spec.Size:
 		return progressing("Switchover in progress")
 	case l.isOutdated():
@@ -67,6 +67,17 @@ func (d *cluster) podFailure() string {
 		return d.live.podFailure
 	}
 	return d.problem(instance.SubjectPod)
+}
+
+// serverProblem returns the problem of the first server that reports one of its own, or "".
+func (d *cluster) serverProblem() string {
+	for i := range int32(maxSize) {
+		pod := d.podName(i)
+		if m := d.live.members[pod]; m.Message != "" {
+			return pod + ": " + m.Message
+		}
+	}
+	return ""
 }
 
 // problem returns the message of the first problem of a subject, or "".

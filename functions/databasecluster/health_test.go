@@ -34,12 +34,18 @@ func TestServersHealth(t *testing.T) {
 		change func(*crossplane)
 		want   string
 	}{
-		"Well":          {reason: "All are there, ready and current.", status: well, want: "ready"},
-		"Unseen":        {reason: "A change that the controller has not seen.", status: "{observedGeneration: 0, replicas: 3, readyReplicas: 3, updatedReplicas: 3}", want: "Not all pods are ready"},
-		"Fewer":         {reason: "One is not made yet.", status: "{observedGeneration: 1, replicas: 2, readyReplicas: 2, updatedReplicas: 2}", want: "Not all pods are ready"},
-		"More":          {reason: "One is still going.", status: "{observedGeneration: 1, replicas: 4, readyReplicas: 3, updatedReplicas: 4}", want: "Not all pods are ready"},
-		"NotReady":      {reason: "One is not ready, for an unknown reason.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", want: "Not all pods are ready"},
-		"NotReadyWhy":   {reason: "The manager of another one knows the reason.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: pod("orders-postgresql-2", "orders-postgresql-2: cannot be scheduled: Insufficient cpu"), want: "orders-postgresql-2: cannot be scheduled: Insufficient cpu"},
+		"Well":         {reason: "All are there, ready and current.", status: well, want: "ready"},
+		"Unseen":       {reason: "A change that the controller has not seen.", status: "{observedGeneration: 0, replicas: 3, readyReplicas: 3, updatedReplicas: 3}", want: "Not all pods are ready"},
+		"Fewer":        {reason: "One is not made yet.", status: "{observedGeneration: 1, replicas: 2, readyReplicas: 2, updatedReplicas: 2}", want: "Not all pods are ready"},
+		"More":         {reason: "One is still going.", status: "{observedGeneration: 1, replicas: 4, readyReplicas: 3, updatedReplicas: 4}", want: "Not all pods are ready"},
+		"NotReady":     {reason: "One is not ready, for an unknown reason.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", want: "Not all pods are ready"},
+		"NotReadyWhy":  {reason: "The manager of another one knows the reason.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: pod("orders-postgresql-2", "orders-postgresql-2: cannot be scheduled: Insufficient cpu"), want: "orders-postgresql-2: cannot be scheduled: Insufficient cpu"},
+		"NotReadySays": {reason: "The manager beside it knows one.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: member(1, func(m *instance.Member) { m.Message = "Patroni does not answer" }), want: "orders-postgresql-1: Patroni does not answer"},
+		"NotReadyBoth": {reason: "Why its pod fails is the cause of that.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 2, updatedReplicas: 3}", change: func(c *crossplane) {
+			member(1, func(m *instance.Member) { m.Message = "Patroni does not answer" })(c)
+			pod("orders-postgresql-1", "orders-postgresql-1: out of memory")(c)
+		}, want: "orders-postgresql-1: out of memory"},
+		"ReadySays":     {reason: "What a server that is ready reports keeps nothing back.", status: well, change: member(1, func(m *instance.Member) { m.Message = "Patroni does not answer" }), want: "ready"},
 		"Outdated":      {reason: "One is of an older revision: it is replaced when it is deleted.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2, currentRevision: a, updateRevision: b}", want: "Servers are being replaced one at a time"},
 		"OutdatedWhy":   {reason: "It is not, and the manager says why.", status: "{observedGeneration: 1, replicas: 3, readyReplicas: 3, updatedReplicas: 2}", change: pod("orders-postgresql-0", "the primary cannot hand over"), want: "the primary cannot hand over"},
 		"Restart":       {reason: "A parameter waits for a restart.", status: well, change: member(2, func(m *instance.Member) { m.Restart = true }), want: "Servers are being restarted one at a time"},

@@ -79,6 +79,9 @@ type Manifest struct {
 	Position  string   `json:"position,omitempty"`
 	Databases []string `json:"databases,omitempty"`
 
+	// Archived is true for a copy of a server whose binary logs were being archived beside it.
+	Archived bool `json:"archived,omitempty"`
+
 	// Before is the set of the transactions that are executed before those of a part of binary logs. It is
 	// empty for all others.
 	Before string `json:"before,omitempty"`

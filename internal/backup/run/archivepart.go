@@ -149,9 +149,13 @@ func (p *part) add(name string, head int64, t binlog.Transaction, now time.Time)
 	}
 }
 
+// renameAfter is how old the id of a part may be that could not be written. What is added meanwhile may be newer than
+// a backup, and a restore of that looks for newer ids alone (segmentMargin).
+const renameAfter = time.Hour
+
 // cut writes the part into the store. While that is not possible it is kept, and more may be added.
 func (a *archiver) cut(ctx context.Context, f *os.File) error {
-	if a.part.ID == "" {
+	if begun, err := backup.ParseID(a.part.ID); err != nil || a.Now().Sub(begun) > renameAfter {
 		// Another attempt replaces what this one leaves.
 		a.part.ID = backup.NewID(a.Now())
 	}

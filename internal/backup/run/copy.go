@@ -98,7 +98,24 @@ func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
 	d := backup.Dump{}
 	err = j.upload(ctx, m, "001", copySuffix, &d, func(w io.Writer) error { return pack(ctx, scratch, w) })
 	m.Dumps = []backup.Dump{d}
+	if err != nil {
+		return err
+	}
+	m.Archived, err = j.archived(ctx, m.System)
 	return err
+}
+
+// archived reports whether the binary logs of a database are being archived beside its copies. A restore that is to
+// have all of them fails if they are gone.
+func (j *job) archived(ctx context.Context, system string) (bool, error) {
+	logs := *j
+	var err error
+	if logs.store, err = j.storeOf(ctx, backup.BinaryLog); err != nil {
+		return false, err
+	}
+	defer func() { _ = logs.store.Close() }()
+	r, err := logs.reached(ctx, system)
+	return r != nil, err
 }
 
 // beside returns the throw-away server.

@@ -101,6 +101,7 @@ func (j *job) plan(ctx context.Context, m *backup.Manifest) (replay, error) {
 	if a, r.manifests, err = j.segments(ctx, m); err != nil {
 		return r, err
 	}
+	a.Expected = m.Archived
 	to := segment.Target{}
 	if j.task.Time != nil {
 		to.Time = *j.task.Time

@@ -148,6 +148,66 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestReplayGone: a backup beside which binary logs were archived is not restored to its end without them.
+func TestReplayGone(t *testing.T) {
+	now := time.Date(2026, 11, 28, 0, 42, 0, 0, time.UTC)
+	p := &Program{Volume: t.TempDir(), Log: discard, Now: func() time.Time { return now }}
+	task := backup.Task{Method: backup.BinaryLog, Namespace: "shop", Name: "ledger-backup", Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "b"}}
+	j := &job{Program: p, task: task, hide: &secrets{}, log: discard}
+	must(t, j.open(t.Context()))
+	defer j.close()
+	archived := func(want bool) {
+		t.Helper()
+		if got, err := j.archived(t.Context(), "one"); got != want || err != nil {
+			t.Errorf("archived(): want %t, got %t, %v", want, got, err)
+		}
+	}
+	archived(false)
+	must(t, (&archiver{job: j}).record(t.Context(), segment.Reached{System: "two"}))
+	archived(false)
+	must(t, (&archiver{job: j}).record(t.Context(), segment.Reached{System: "one"}))
+	archived(true)
+
+	m := &backup.Manifest{ID: "20261128T004100Z-abcdef", Method: backupv1.Physical, System: "one", Archived: true, Started: now, Finished: now}
+	must(t, p.CanReplay(t.Context(), task, m))
+	must(t, j.store.Delete(t.Context(), reachedObject("one")))
+	if err := p.CanReplay(t.Context(), task, m); backup.ReasonOf(err) != backup.ArchiveGap {
+		t.Errorf("CanReplay() without an archive: want reason %s, got %v", backup.ArchiveGap, err)
+	}
+	m.Archived = false
+	must(t, p.CanReplay(t.Context(), task, m))
+}
+
+// TestCutLate: what waited for the store is found by a restore of a backup that was made meanwhile.
+func TestCutLate(t *testing.T) {
+	now := time.Date(2026, 11, 28, 0, 42, 0, 0, time.UTC)
+	p := &Program{Volume: filepath.Join(t.TempDir(), "volume"), Log: discard, Now: func() time.Time { return now }}
+	task := backup.Task{Method: backup.BinaryLog, Namespace: "shop", Name: "ledger-backup", Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "b"}}
+	must(t, os.Mkdir(p.Volume, 0o700))
+	j := &job{Program: p, task: task, hide: &secrets{}, log: discard}
+	must(t, j.open(t.Context()))
+	defer j.close()
+	a := &archiver{job: j, pace: pace, system: "one", say: func(Archived) {}}
+	received := t.TempDir()
+	content, err := os.ReadFile(filepath.Join("..", "binlog", "testdata", "rows"))
+	must(t, err)
+	write(t, received, map[string]string{"binlog.000003": string(content), "binlog.000004": ""})
+	must(t, os.RemoveAll(p.Volume))
+	must(t, os.WriteFile(p.Volume, nil, 0o600))
+	if err := a.read(t.Context(), received, false); err == nil {
+		t.Fatal("read(): want an error while there is no store")
+	}
+	must(t, os.Remove(p.Volume))
+	must(t, os.Mkdir(p.Volume, 0o700))
+	now = now.Add(26 * time.Hour)
+	must(t, a.read(t.Context(), received, false))
+	l, err := j.store.Since(t.Context(), now.Add(-segmentMargin))
+	must(t, err)
+	if len(l.Items) != 1 {
+		t.Errorf("segments since a day ago: want one, got %d", len(l.Items))
+	}
+}
+
 // TestNewestCopy: backups that were not completed, as their pods were killed, do not hide the newest good one.
 func TestNewestCopy(t *testing.T) {
 	p := &Program{Volume: t.TempDir(), Log: discard, Now: time.Now}

@@ -67,6 +67,9 @@ type Archive struct {
 
 	// Reached is the newest record, or nil.
 	Reached *Reached
+
+	// Expected is true if there was a record when the backup was made that is restored.
+	Expected bool
 }
 
 // Has returns all transactions that are in a segment.
@@ -190,7 +193,7 @@ func (a Archive) complete(c Chain, left []Segment) error {
 		}
 		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has lost its end: %d transactions were in it at %s, and are in no segment: %s. %s", lost.Len(), stamp(r.Time), lost, a.newest(c))
 	}
-	if r == nil && c.To.Time.IsZero() && c.To.Before.IsEmpty() && len(a.Segments) > 0 {
+	if r == nil && c.To.Time.IsZero() && c.To.Before.IsEmpty() && (a.Expected || len(a.Segments) > 0) {
 		return backup.Errorf(backup.ArchiveGap, "the record of how far the archive of binary logs gets is missing or not authentic, so that its end may be lost. %s", a.newest(c))
 	}
 	for _, s := range a.Damaged {

@@ -94,6 +94,11 @@ func TestChain(t *testing.T) {
 			archive: Archive{Segments: segments}, has: "1-3", unrecorded: true,
 			want: want{IDs: []string{"04-06", "07-09"}, Reason: backup.ArchiveGap, Says: "the record of how far the archive of binary logs gets is missing or not authentic, so that its end may be lost. The newest time before that can be restored to is 2026-11-28 00:09:00 UTC"},
 		},
+		"AllGone": {
+			reason:  "With the record all segments were removed.",
+			archive: Archive{Expected: true}, has: "1-3", unrecorded: true,
+			want: want{Reason: backup.ArchiveGap, Says: "the record of how far the archive of binary logs gets is missing or not authentic, so that its end may be lost. The backup alone can be restored, by its id"},
+		},
 		"NoRecordNeeded": {
 			reason:  "What comes after the time is there.",
 			archive: Archive{Segments: segments}, has: "1-3", unrecorded: true, until: at(5),

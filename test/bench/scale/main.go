@@ -65,10 +65,11 @@ func (c *cli) Run(ctx context.Context) error {
 					return fmt.Errorf("cannot measure %d %s: %w", n, fleet.kind.plural, err)
 				}
 				results = append(results, r)
+				// A run takes more than an hour: what a later fleet does to it loses none.
+				if err := c.report(results); err != nil {
+					return err
+				}
 			}
-		}
-		if err := c.report(results); err != nil {
-			return err
 		}
 		if m := missed(results, c.Rest); len(m) > 0 {
 			return fmt.Errorf("targets are missed:\n%s", strings.Join(m, "\n"))

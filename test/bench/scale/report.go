@@ -14,7 +14,7 @@ const (
 	end   = "<!-- make bench-scale: end -->\n"
 )
 
-// report prints the tables, or writes them into the page.
+// report prints the tables of what has been measured so far, or writes them into the page.
 func (c *cli) report(results []result) error {
 	tables := c.tables(results)
 	if c.Out == "" {

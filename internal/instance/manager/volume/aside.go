@@ -16,19 +16,25 @@ var ErrNoRoom = errors.New("the volume has no room for both")
 // beside it. A fuller volume would be reported.
 const fullest = 80
 
-// SetAside renames a directory of data, so that another copy can take its place, and returns
-// the new path. It returns ErrNoRoom if a second copy would not fit. It takes the size of the
-// data for that of the copy, since copies of one cluster are about equally large.
-func SetAside(dir, why string) (string, error) {
+// HasRoom reports whether a volume has room for a second copy of a directory of data on it. It takes
+// the size of the data for that of the copy, since copies of one cluster are about equally large.
+func HasRoom(dir string) (bool, error) {
 	size, err := sizeOf(dir)
 	if err != nil {
-		return "", err
+		return false, err
 	}
 	used, total, err := Usage(filepath.Dir(dir))
+	return err == nil && fits(used, total, size), err
+}
+
+// SetAside renames a directory of data, so that another copy can take its place, and returns
+// the new path. It returns ErrNoRoom if a second copy would not fit (HasRoom).
+func SetAside(dir, why string) (string, error) {
+	room, err := HasRoom(dir)
 	if err != nil {
 		return "", err
 	}
-	if !fits(used, total, size) {
+	if !room {
 		return "", ErrNoRoom
 	}
 	aside := fmt.Sprintf("%s-%s-%s", dir, why, time.Now().UTC().Format("20060102T150405Z"))

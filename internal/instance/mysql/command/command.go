@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/storeplane/storeplane/internal/instance"
@@ -57,6 +58,7 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 		return fmt.Errorf("cannot read the volume claim of this server: %w", err)
 	}
 	file := func(name string) string { return filepath.Join(c.ControlDir, name) }
+	var m *manager.Manager
 	s := supervisor.New(supervisor.Config{
 		Pod: c.Pod, Claim: string(claim.UID), Program: c.Program, Files: mysqld.Files{Volume: c.Volume},
 		Options: mysqld.Options{
@@ -68,9 +70,12 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 			VerifyHost: c.VerifyHost, TLSRequired: !c.AllowPlaintext,
 		},
 		VariablesFile: filepath.Join(c.ConfigDir, instance.MySQLVariablesFile),
-		Fetch:         origin{folder: c.Origin, program: c.Program, log: os.Stderr}.fetch,
+		Warn: func(ctx context.Context, reason, message string) {
+			m.Event(ctx, corev1.EventTypeWarning, reason, message)
+		},
+		Fetch: origin{folder: c.Origin, program: c.Program, log: os.Stderr}.fetch,
 	}, outside, log, os.Stderr)
-	m, err := manager.New(manager.Config{
+	m, err = manager.New(manager.Config{
 		Pod: c.Pod, Scope: c.Scope, PodOf: outside.PodOf, Volume: c.Volume, TLSDir: c.TLSDir, ControlDir: c.ControlDir,
 		ConfigDir: c.ConfigDir, Reload: s.Reload, SetVariables: s.SetVariables, Handed: outside.Handed,
 	}, client, exchange.NewNotes(log), s.Server(), func() manager.State {

@@ -57,6 +57,13 @@ type Cluster struct {
 
 	Record Record
 
+	// Serving is another server that the API server shows as a ready primary, or "". It may serve clients
+	// although this server cannot reach it.
+	Serving string
+
+	// Led is true if a server of this cluster has reported that it led a group, whatever Record says.
+	Led bool
+
 	// Named is the volume claim that the DatabaseCluster's annotation names to lead with, or
 	// "". Annotation is how to write the annotation, or "" if that is not known.
 	Named      string
@@ -99,7 +106,8 @@ const (
 	// Leave leaves a group that has failed.
 	Leave Verb = "leave"
 
-	// SetAside sets the data aside so that the server copies another one.
+	// SetAside sets the data aside so that the server copies another one: it has transactions that the
+	// group does not have. Nothing of it is removed.
 	SetAside Verb = "set aside"
 )
 
@@ -107,7 +115,7 @@ const (
 type Action struct {
 	Verb Verb
 
-	// Message describes what the server waits for, or why its data is set aside.
+	// Message describes what the server waits for, or what its data is set aside for.
 	Message string
 
 	// Queued is true if the server waits for its turn to copy a member.
@@ -126,7 +134,7 @@ type Action struct {
 // data is set aside: the primary's report may be older than what the server has received.
 const confirmations = 3
 
-// attempts is how often in a row a server tries to recover in its group before its data is set aside.
+// attempts is how often in a row a server tries to recover in its group before it copies a member.
 const attempts = 5
 
 // Decide decides what a server does next.
@@ -170,8 +178,8 @@ func (c *Cluster) follow(own, primary *Report) Action {
 		return wait("Waiting for %s to remove this server from the group, in which it was before it started", primary.Pod)
 	case own.Data == Copy:
 		return c.copy("")
-	case c.Failures >= attempts:
-		return Action{Verb: SetAside, Message: fmt.Sprintf("could not be brought up to date in %d attempts", c.Failures)}
+	case primary.Transactions.Contains(own.Transactions) && c.Failures >= attempts:
+		return c.copy(fmt.Sprintf("Copying a member: this server could not be brought up to date in %d attempts", c.Failures))
 	case primary.Transactions.Contains(own.Transactions) && !c.servable(own):
 		// The server would copy a member by itself, without a record that its data is incomplete
 		// meanwhile.
@@ -182,7 +190,7 @@ func (c *Cluster) follow(own, primary *Report) Action {
 		return Action{Verb: Stay, Suspect: true, Message: "Waiting for a newer report of " + primary.Pod}
 	}
 	extra := own.Transactions.Minus(primary.Transactions)
-	return Action{Verb: SetAside, Message: fmt.Sprintf("has %d transactions that the group does not have: %s", extra.Len(), extra)}
+	return Action{Verb: SetAside, Message: fmt.Sprintf("has transactions that the group does not have, %d in all: %s", extra.Len(), extra)}
 }
 
 // copy has a server copy a member, one server after the other: a member serves one copy at a time, and a
@@ -205,6 +213,10 @@ func (c *Cluster) copy(message string) Action {
 
 // lead decides about a server while there is no group.
 func (c *Cluster) lead(own *Report) Action {
+	if _, answers := c.Reports[c.Serving]; c.Serving != "" && !answers {
+		// Not even the annotation overthrows it: what it acknowledges meanwhile would be lost.
+		return wait("Waiting for %s, which is ready as the primary, to answer this server: the network, or a network policy, may keep them apart", c.Serving)
+	}
 	if c.Named != "" {
 		return c.leadNamed(own)
 	}
@@ -268,14 +280,15 @@ func (c *Cluster) gone() []string {
 }
 
 // compared returns the volumes of which one leads: those of the members, or of an earlier cluster
-// before there is a group. If a volume has transactions although there is no record of a group, the
-// record was lost, and all volumes are compared.
+// before there is a group. If a volume has transactions, or a server has led, although there is no record
+// of a group, the record was lost, and all volumes are compared.
 func (c *Cluster) compared() []Volume {
 	// A server that has restored a backup has transactions before there is a group.
-	lost := !c.Record.Ran() && !c.Restoring && slices.ContainsFunc(sortedPods(c.Reports), func(pod string) bool {
+	written := !c.Restoring && slices.ContainsFunc(sortedPods(c.Reports), func(pod string) bool {
 		r := c.Reports[pod]
 		return r.Data == Whole && !r.Transactions.IsEmpty()
 	})
+	lost := !c.Record.Ran() && (written || c.Led)
 	var out []Volume
 	for _, v := range c.Volumes {
 		_, member := c.Record.Members[v.Pod]
@@ -326,7 +339,7 @@ func (c *Cluster) newest(own *Report) Action {
 func (c *Cluster) beginEmpty(own *Report) Action {
 	copies := slices.DeleteFunc(sortedPods(c.Reports), func(pod string) bool { return c.Reports[pod].Data != Copy })
 	switch {
-	case c.Record.Ran():
+	case c.Record.Ran() || c.Led:
 		return undecided("no volume claim holds the data that this cluster had%s", c.hint())
 	case len(copies) > 0 && c.Restoring:
 		return undecided("volume claim %s holds an unfinished copy whose source does not exist: delete it and its pod to restore the backup", c.claim(copies[0]))

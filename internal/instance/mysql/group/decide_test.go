@@ -102,6 +102,7 @@ func TestDecide(t *testing.T) {
 			}
 		}
 	}
+	serving := func(c *Cluster) { c.Serving = "db-1" }
 	named := func(claim string) func(*Cluster) { return func(c *Cluster) { c.Named = claim } }
 	hint := ". To lead with a volume of your choice, annotate the DatabaseCluster with lead-with=<volume claim>@x"
 	plainly := func(message string) Action {
@@ -187,8 +188,9 @@ func TestDecide(t *testing.T) {
 		"Joins":         {reason: "A server whose transactions the group has joins.", servers: "oPS", transactions: []string{"#:1-5", all, all}, want: Action{Verb: Join}},
 		"JoinsTwo":      {reason: "Two of three are a group.", servers: "oPS-", transactions: []string{all, all, all}, want: Action{Verb: Join}},
 		"Suspect":       {reason: "The primary's report may be older than what the server has received.", servers: "oPS", transactions: []string{"#:1-10", all, all}, want: Action{Verb: Stay, Suspect: true, Message: "Waiting for a newer report of db-1"}},
-		"Errant":        {reason: "A server with transactions of its own copies a member.", servers: "oPS", transactions: []string{"#:1-10", all, all}, but: func(c *Cluster) { c.Suspected = 2 }, want: Action{Verb: SetAside, Message: "has 1 transactions that the group does not have: #:10"}},
-		"Fails":         {reason: "A server that cannot be brought up to date copies a member.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: func(c *Cluster) { c.Failures = 5 }, want: Action{Verb: SetAside, Message: "could not be brought up to date in 5 attempts"}},
+		"Errant":        {reason: "A server with transactions of its own copies a member.", servers: "oPS", transactions: []string{"#:1-10", all, all}, but: func(c *Cluster) { c.Suspected = 2 }, want: Action{Verb: SetAside, Message: "has transactions that the group does not have, 1 in all: #:10"}},
+		"Fails":         {reason: "A server that cannot be brought up to date copies a member. It has nothing of its own to set aside.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: func(c *Cluster) { c.Failures = 5 }, want: Action{Verb: JoinByCopy, Message: "Copying a member: this server could not be brought up to date in 5 attempts"}},
+		"FailsErrant":   {reason: "What it has of its own is set aside all the same.", servers: "oPS", transactions: []string{"#:1-10", all, all}, but: func(c *Cluster) { c.Failures, c.Suspected = 5, 2 }, want: Action{Verb: SetAside, Message: "has transactions that the group does not have, 1 in all: #:10"}},
 		"FailedOnce":    {reason: "But not at once.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: func(c *Cluster) { c.Failures = 4 }, want: Action{Verb: Join}},
 		"Purged":        {reason: "A server that lacks what no binary log has copies a member.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: purge("#:1-6"), want: Action{Verb: JoinByCopy, Message: "Copying a member: no binary logs go back to what this server has"}},
 		"Served":        {reason: "One member that has the logs is enough.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: func(c *Cluster) { r := c.Reports["db-1"]; r.Purged = set(t, "#:1-6"); c.Reports["db-1"] = r }, want: Action{Verb: Join}},
@@ -216,6 +218,12 @@ func TestDecide(t *testing.T) {
 		"NoMemberNewer": {reason: "Nor does it lead.", servers: "oo", transactions: []string{all, "#:1-20"}, but: only("db-0"), want: Action{Verb: Bootstrap}},
 		"Parted":        {reason: "Two that each have more are for a user to decide.", servers: "oo", transactions: []string{"#:1-8:10", all}, want: undecided("volume claim data-db-0 has transactions #:10, which data-db-1 does not have, and lacks #:9")},
 		"Lost":          {reason: "A cluster that had data does not begin empty.", servers: "eee", want: gone("db-0, db-1, db-2")},
+		"Serving":       {reason: "A server that is cut off from a primary that serves does not lead, and names no way to.", servers: "o--", transactions: []string{all}, but: serving, want: wait("Waiting for db-1, which is ready as the primary, to answer this server: the network, or a network policy, may keep them apart")},
+		"NamedServing":  {reason: "Nor does the annotation overthrow that one.", servers: "o--", transactions: []string{all}, but: func(c *Cluster) { serving(c); c.Named = "data-db-0" }, want: wait("Waiting for db-1, which is ready as the primary, to answer this server: the network, or a network policy, may keep them apart")},
+		"ServingGone":   {reason: "One that answers and leads no group any more is marked for a moment longer.", servers: "ooo", transactions: []string{all, "#:1-8", "#:1-8"}, but: serving, want: Action{Verb: Bootstrap}},
+		"NoRecord":      {reason: "A cluster that had data, and whose record was lost, does not begin empty.", servers: "e--", but: func(c *Cluster) { fresh(c); c.Led = true }, want: wait("Waiting for the contents of volume claim data-db-1, data-db-2, to compare them with the other volumes of this name" + hint)},
+		"NoRecordEmpty": {reason: "Not even where all volumes are empty.", servers: "eee", but: func(c *Cluster) { fresh(c); c.Led = true }, want: undecided("no volume claim holds the data that this cluster had")},
+		"NoRecordData":  {reason: "The newest of its volumes leads.", servers: "eo", transactions: []string{"", all}, but: func(c *Cluster) { fresh(c); c.Led = true }, want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
 		"Named":         {reason: "The annotation decides.", servers: "oo", transactions: []string{"#:1-8:10", all}, but: named("data-db-0"), want: Action{Verb: Bootstrap}},
 		"NamedOther":    {reason: "Then the others wait.", servers: "oo", transactions: []string{"#:1-8:10", all}, but: named("data-db-1"), want: wait("Waiting for db-1 to lead with volume claim data-db-1")},
 		"NamedMissing":  {reason: "A wrong name is reported.", servers: "oo", but: named("data-db-7"), want: undecided("volume claim data-db-7, which the annotation names, does not exist")},

@@ -16,6 +16,10 @@ import (
 type Files struct {
 	// Volume is where the volume is mounted.
 	Volume string
+
+	// Room reports whether the volume has room for a copy of a member beside the data. It is
+	// volume.HasRoom if it is nil.
+	Room func(dir string) (bool, error)
 }
 
 const (
@@ -120,19 +124,18 @@ func (f Files) EndCopy() error {
 	return syncFolder(f.Volume)
 }
 
-// SetAside moves the data to another folder of the volume, and returns its name. It removes what was set
-// aside before, and returns volume.ErrNoRoom if there is none for a copy of a member beside the data. The
-// server must not run.
+// HasRoom reports whether the volume has room for a copy of a member beside the data.
+func (f Files) HasRoom() (bool, error) {
+	if f.Room != nil {
+		return f.Room(f.DataDir())
+	}
+	return volume.HasRoom(f.DataDir())
+}
+
+// SetAside moves the data to another folder of the volume, and returns its name. What was set aside before
+// stays. It returns volume.ErrNoRoom if there is none for a copy of a member beside the data. The server
+// must not run.
 func (f Files) SetAside() (string, error) {
-	former, err := filepath.Glob(f.DataDir() + "-" + aside + "-*")
-	if err != nil {
-		return "", fmt.Errorf("cannot find what was set aside before: %w", err)
-	}
-	for _, folder := range former {
-		if err := os.RemoveAll(folder); err != nil {
-			return "", fmt.Errorf("cannot remove what was set aside before: %w", err)
-		}
-	}
 	where, err := volume.SetAside(f.DataDir(), aside)
 	if err != nil {
 		return "", err

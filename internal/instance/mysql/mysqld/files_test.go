@@ -86,9 +86,16 @@ func TestSetAside(t *testing.T) {
 	if err := f.BeginCopy(); err != nil {
 		t.Fatal(err)
 	}
+	before := filepath.Join(f.Volume, "data-aside-20260102T030405Z")
+	if err := os.Mkdir(before, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	name, err := f.SetAside()
 	if err != nil || !strings.HasPrefix(name, "data-aside-") {
 		t.Errorf("SetAside(): got %q, %v", name, err)
+	}
+	if _, err := os.Stat(before); err != nil {
+		t.Errorf("what was set aside before: %v", err)
 	}
 	if got, err := f.Data(); err != nil || got != group.Empty {
 		t.Errorf("then the volume is %s, %v, want it empty", got, err)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
-	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
 )
@@ -45,7 +45,9 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 	if action.Verb != group.Stay {
 		s.log.Info("Executing action", "action", action.Verb)
 	}
-	s.hold(instance.Held{Message: action.Message, Undecided: action.Undecided}, action.Servers)
+	if action.Verb != group.SetAside {
+		s.hold(instance.Held{Message: action.Message, Undecided: action.Undecided}, action.Servers)
+	}
 	return s.act(ctx, action, &c)
 }
 
@@ -183,9 +185,18 @@ func (s *Supervisor) join(ctx context.Context, byCopy bool, c *group.Cluster) er
 	return s.server.Join(ctx, membership, byCopy)
 }
 
-// setAside sets the data aside, so that the next pass copies a member. Where there is no room for both,
-// the copy takes the place of the data.
+// setAside sets the data aside, so that the next pass copies a member. Where there is no room for both, the
+// server waits for a user: what it has of its own may have been acknowledged, and exists nowhere else.
 func (s *Supervisor) setAside(ctx context.Context, action group.Action, c *group.Cluster) error {
+	holds := fmt.Sprintf("volume claim %s %s", instance.VolumeClaim(s.Pod), action.Message)
+	room, err := s.Files.HasRoom()
+	if err != nil {
+		return err
+	}
+	if !room {
+		s.say(fmt.Sprintf("%s, and has no room to set that data aside for a copy of a member: enlarge the volume claim, or delete it and pod %s if those transactions are not needed", holds, s.Pod))
+		return nil
+	}
 	if err := s.register(ctx, &c.Record, false); err != nil {
 		return err
 	}
@@ -194,13 +205,10 @@ func (s *Supervisor) setAside(ctx context.Context, action group.Action, c *group
 	}
 	s.failures = 0
 	where, err := s.Files.SetAside()
-	if errors.Is(err, volume.ErrNoRoom) {
-		s.log.Info("Data replaced by a copy of a member, since the volume has no room to set it aside", "cause", action.Message)
-		return s.Files.BeginCopy()
-	}
 	if err != nil {
 		return err
 	}
 	s.log.Info("Data set aside", "cause", action.Message, "folder", where)
+	s.Warn(ctx, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies a member: %s. That data is set aside in folder %s", s.Pod, holds, where))
 	return nil
 }

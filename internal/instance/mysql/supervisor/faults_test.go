@@ -3,6 +3,7 @@ package supervisor
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -36,6 +37,11 @@ func TestVolumes(t *testing.T) {
 		w.until("three members", joinWithin, func() bool { return w.online() == 3 })
 		if aside, _ := filepath.Glob(filepath.Join(w.dir, pod(n), "data-aside-*")); len(aside) != 1 {
 			t.Errorf("folders with what was set aside: got %q, want one", aside)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.warnings) != 1 || !strings.HasPrefix(w.warnings[0], "DataSetAside: "+pod(n)+" copies a member: volume claim data-"+pod(n)+" has transactions that the group does not have, 1 in all: ") {
+			t.Errorf("events: got %q", w.warnings)
 		}
 	})
 	t.Run("all stop one after another", func(*testing.T) {

@@ -138,7 +138,17 @@ func (k *Kubernetes) Cluster(ctx context.Context) (group.Cluster, error) {
 		}
 		state := instance.LeadState(string(owner.UID), began)
 		c.Named, c.Annotation = instance.LeadWith(desired.LeadWith, state), instance.LeadWithAdvice(state)
+		status, err := k.Kube.ConfigMap(ctx, instance.StatusName(k.Scope))
+		if err != nil && !kube.Missing(err) {
+			return c, err
+		}
+		c.Led = err == nil && hasLed(status, string(owner.UID))
 	}
+	marked, err := k.Kube.Pods(ctx, k.primaries())
+	if err != nil {
+		return c, err
+	}
+	c.Serving = shownPrimary(marked, k.Pod)
 	c.Volumes, err = k.volumes(ctx, set.CreationTimestamp)
 	return c, err
 }
@@ -276,7 +286,7 @@ func (k *Kubernetes) Mark(ctx context.Context, primary bool) error {
 	if err := k.Kube.Label(ctx, k.Pod, map[string]string{instance.RoleLabel: role}); err != nil || !primary {
 		return err
 	}
-	pods, err := k.Kube.Pods(ctx, instance.MySQLScopeLabel+"="+k.Scope+","+instance.RoleLabel+"="+instance.RolePrimary)
+	pods, err := k.Kube.Pods(ctx, k.primaries())
 	for _, pod := range pods {
 		if pod.Name != k.Pod {
 			// It is frozen or cut off, and can take no writes.
@@ -284,6 +294,11 @@ func (k *Kubernetes) Mark(ctx context.Context, primary bool) error {
 		}
 	}
 	return err
+}
+
+// primaries selects the pods that are marked as the primary.
+func (k *Kubernetes) primaries() string {
+	return instance.MySQLScopeLabel + "=" + k.Scope + "," + instance.RoleLabel + "=" + instance.RolePrimary
 }
 
 // Handed implements Outside.

@@ -64,7 +64,11 @@ func (s *Supervisor) rewrite(ctx context.Context, own *group.Report, record *gro
 // lead does what the primary has to do.
 func (s *Supervisor) lead(ctx context.Context, own *group.Report, c *group.Cluster) error {
 	if !c.Record.Confirmed && c.Record.Founder == s.Pod && own.Group == c.Record.Name {
-		if err := s.confirm(ctx, c.Record, c.Named != ""); err != nil {
+		all, err := s.outside.Cluster(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.confirm(ctx, c.Record, all.Named != ""); err != nil {
 			return err
 		}
 		// The next pass reads what was written.

@@ -94,6 +94,9 @@ type Config struct {
 	// VariablesFile is the file of instance.MySQLVariablesFile.
 	VariablesFile string
 
+	// Warn creates an event about the DatabaseCluster, with a reason of package apis/apps/v1.
+	Warn func(ctx context.Context, reason, message string)
+
 	// Fetch fills a folder, which does not exist, with the data of the backup that the claim names, and
 	// passes on what it does. The folder exists afterwards only if it is complete. It returns what was
 	// written after the backup.

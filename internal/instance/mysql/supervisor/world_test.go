@@ -46,6 +46,9 @@ type world struct {
 	// cluster that a backup fills, or is nil.
 	fetch func(ctx context.Context, folder string, progress func(string)) (mysqld.Replay, error)
 
+	// warnings are the events that servers have created, a line each.
+	warnings []string
+
 	// confirms is called before a founder is confirmed, or nil.
 	confirms func(pod string)
 }
@@ -118,6 +121,11 @@ func (w *world) config(n int) Config {
 			File: file, ID: n + 1, Host: "127.0.0.1", Port: w.port + n, RunDir: run,
 			Certificate: in("tls.crt"), Key: in("tls.key"), Authority: in("control.crt"),
 			PeerCertificate: in("peer.crt"), PeerKey: in("peer.key"), PeerAuthority: in("ca.crt"), TLSRequired: true,
+		},
+		Warn: func(_ context.Context, reason, message string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.warnings = append(w.warnings, reason+": "+message)
 		},
 	}
 	return config
