@@ -11,11 +11,13 @@ import (
 )
 
 // upCmd is the command up.
-type upCmd struct{}
+type upCmd struct {
+	Keep bool `help:"Fail where the control plane or the node cannot be repaired, instead of building a new cluster."`
+}
 
 // Run starts the processes that do not run and restarts those that are not healthy. It removes a
 // cluster of an earlier run whose control plane or node cannot be repaired, and builds a new one.
-func (*upCmd) Run(ctx context.Context, c *cluster) error {
+func (u *upCmd) Run(ctx context.Context, c *cluster) error {
 	if err := c.preflight(); err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func (*upCmd) Run(ctx context.Context, c *cluster) error {
 
 	old := exists(c.path("pki"))
 	err = c.startNode(ctx)
-	if err != nil && old && ctx.Err() == nil && !errors.Is(err, errPortTaken) {
+	if err != nil && old && !u.Keep && ctx.Err() == nil && !errors.Is(err, errPortTaken) {
 		fmt.Fprintf(os.Stderr, "the cluster of an earlier run cannot be repaired, building a new one: %v\n", err)
 		if err := c.remove(ctx); err != nil {
 			return err

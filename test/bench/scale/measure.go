@@ -22,11 +22,13 @@ type result struct {
 	n     int
 	ready time.Duration
 
-	filing  usage // until all are Ready
-	resting usage
+	filing  usage  // until all are Ready
+	resting usage  // right after that
+	steady  *usage // after settledAfter, or nil if it was not measured
 
 	edits  []time.Duration // of one claim while the others are at rest
-	all    time.Duration   // an edit of all
+	all    time.Duration   // an edit of all, or 0 if it was not measured
+	most   usage           // after all of that: its peaks are of this fleet
 	faults []fault
 
 	restored *restored // nil if it was not measured
@@ -34,10 +36,15 @@ type result struct {
 
 // fault is a fault and its consequences.
 type fault struct {
-	what string
-	took time.Duration // until an edit of all claims was applied and all are Ready
-	open int           // open circuit breakers at the end
+	what  string
+	took  time.Duration // from the fault until an edit of all claims was applied and all are Ready
+	stuck int           // claims that were not within the time of the fleet
+	open  int           // open circuit breakers at the end
 }
+
+// settledAfter is how long after their last event the first claims are composed again: the least of what the
+// function requests (package compose), but for the tenth that Crossplane takes off at most.
+const settledAfter = 9 * time.Minute
 
 func (b *bench) measure(ctx context.Context, k kind, n int) (result, error) {
 	r := result{kind: k, n: n}
@@ -46,11 +53,14 @@ func (b *bench) measure(ctx context.Context, k kind, n int) (result, error) {
 		return r, err
 	}
 	defer f.stop()
+	if err := resetPeaks(); err != nil {
+		return r, err
+	}
 	before, err := b.use(ctx)
 	if err != nil {
 		return r, err
 	}
-	sayf("%d %s are filed", n, k.plural)
+	sayf("%d %s are created", n, k.plural)
 	start := time.Now()
 	if err := b.file(ctx, f, n); err != nil {
 		return r, err
@@ -66,10 +76,24 @@ func (b *bench) measure(ctx context.Context, k kind, n int) (result, error) {
 	r.filing = after.less(before)
 	sayf("all are Ready after %.0fs, %.0f requests each, %.0f breakers opened", r.ready.Seconds(), r.filing.requests/float64(n), r.filing.opened)
 
-	if r.resting, err = b.rest(ctx); err != nil {
+	if err := b.settle(ctx); err != nil {
 		return r, err
 	}
-	sayf("at rest: %.1f applies a minute, %.1f %% of a core", r.resting.applies/b.cli.Rest.Minutes(), 100*own(r.resting)/b.cli.Rest.Seconds())
+	rested := time.Now()
+	if r.resting, err = b.over(ctx, b.cli.Rest); err != nil {
+		return r, err
+	}
+	most := k.name == webApps.name && n == slices.Max(b.cli.WebApps)
+	if most && b.cli.Steady > 0 {
+		if err := pause(ctx, time.Until(rested.Add(settledAfter))); err != nil {
+			return r, err
+		}
+		u, err := b.over(ctx, b.cli.Steady)
+		if err != nil {
+			return r, err
+		}
+		r.steady = &u
+	}
 	if r.edits, err = b.editOne(ctx, f); err != nil {
 		return r, err
 	}
@@ -78,7 +102,10 @@ func (b *bench) measure(ctx context.Context, k kind, n int) (result, error) {
 		return r, err
 	}
 	sayf("an edit of all: %.0fs", r.all.Seconds())
-	if b.cli.Faults && k.name == webApps.name && n == slices.Max(b.cli.WebApps) {
+	if r.most, err = b.use(ctx); err != nil {
+		return r, err
+	}
+	if b.cli.Faults && most {
 		if r.faults, err = b.faults(ctx, f); err != nil {
 			return r, err
 		}
@@ -113,12 +140,11 @@ func (b *bench) allReady(ctx context.Context, f *fleet, value string) error {
 	return nil
 }
 
-// rest waits until applies have almost stopped for ten seconds, and then measures the usage over
-// the configured time.
-func (b *bench) rest(ctx context.Context) (usage, error) {
+// settle waits until applies have almost stopped for ten seconds.
+func (b *bench) settle(ctx context.Context) error {
 	const still = 10 * time.Second
 	last, since := -1.0, time.Now()
-	err := b.until(ctx, 10*time.Minute, "the claims to come to rest", func() (bool, error) {
+	return b.until(ctx, 10*time.Minute, "the claims to come to rest", func() (bool, error) {
 		m, err := b.cluster.APIServerMetrics(ctx)
 		if err != nil {
 			return false, err
@@ -128,20 +154,31 @@ func (b *bench) rest(ctx context.Context) (usage, error) {
 		}
 		return time.Since(since) >= still, nil
 	})
-	if err != nil {
-		return usage{}, err
-	}
+}
+
+// over returns what is used within a time in which claims are at rest.
+func (b *bench) over(ctx context.Context, d time.Duration) (usage, error) {
 	before, err := b.use(ctx)
 	if err != nil {
 		return usage{}, err
 	}
-	select {
-	case <-ctx.Done():
-		return usage{}, ctx.Err()
-	case <-time.After(b.cli.Rest):
+	if err := pause(ctx, d); err != nil {
+		return usage{}, err
 	}
 	after, err := b.use(ctx)
-	return after.less(before), err
+	u := after.less(before)
+	sayf("at rest for %v: %.1f applies a minute, %.1f %% of a core", d, u.applies/d.Minutes(), 100*own(u)/d.Seconds())
+	return u, err
+}
+
+// pause waits for a time that is measured.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // editOne edits one claim after another, waits until each edit is applied, and returns the times
@@ -185,15 +222,18 @@ func (b *bench) faults(ctx context.Context, f *fleet) ([]fault, error) {
 		{"the API server is killed and started again", b.restartAPI},
 		{"another client changes a Deployment 200 times", func(ctx context.Context) error { return b.storm(ctx, f) }},
 	} {
+		start, value := time.Now(), fmt.Sprintf("after-%d", len(out))
 		if err := each.do(ctx); err != nil {
 			return out, fmt.Errorf("%s: %w", each.what, err)
 		}
-		took, err := b.editAll(ctx, f, fmt.Sprintf("after-%d", len(out)))
-		if err != nil {
+		if _, err := b.editAll(ctx, f, value); ctx.Err() != nil {
 			return out, fmt.Errorf("after %s: %w", each.what, err)
+		} else if err != nil {
+			sayf("%s: %v", each.what, err)
 		}
-		out = append(out, fault{each.what, took, f.open()})
-		sayf("%s: an edit of all is applied after %.0fs, %d breakers are open", each.what, took.Seconds(), f.open())
+		stuck, _ := f.pending(value)
+		out = append(out, fault{each.what, time.Since(start), stuck, f.open()})
+		sayf("%s: an edit of all is applied after %.0fs, %d claims are stuck, %d breakers are open", each.what, time.Since(start).Seconds(), stuck, f.open())
 	}
 	return out, nil
 }
@@ -235,14 +275,13 @@ func (b *bench) restartAPI(ctx context.Context) error {
 	if err := api.Kill(); err != nil {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, "go", "run", "./test/cluster", "up").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "go", "run", "./test/cluster", "up", "--keep").CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot start the API server again: %w\n%s", err, out)
 	}
 	return nil
 }
 
-// storm changes a composed Deployment of one claim 200 times, like a controller that conflicts
-// with Crossplane.
+// storm changes a composed Deployment of one claim 200 times, like another controller that writes into it.
 func (b *bench) storm(ctx context.Context, f *fleet) error {
 	for i := range 200 {
 		label := harness.Patch{"metadata": harness.Patch{"labels": harness.Patch{"storm": strconv.Itoa(i)}}}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -68,25 +69,45 @@ func (c *cli) tables(results []result) string {
 	s.WriteString("| claims | all Ready after | requests each | Crossplane's | provider's | edit of one, median | 99 % | edit of all | breakers opened |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		n := float64(r.n)
-		fmt.Fprintf(&s, "| %d %s | %.0f s | %.0f | %.0f | %.1f | %v | %v | %.0f s | %.0f |\n", r.n, r.kind.plural, r.ready.Seconds(),
-			r.filing.requests/n, r.filing.crossplane/n, r.filing.provider/n, percentile(r.edits, 50), percentile(r.edits, 99), r.all.Seconds(), r.filing.opened)
+		fmt.Fprintf(&s, "| %d %s | %.0f s | %.0f | %.0f | %.1f | %s | %s | %s | %.0f |\n", r.n, r.kind.plural, r.ready.Seconds(),
+			r.filing.requests/n, r.filing.crossplane/n, r.filing.provider/n, measured(percentile(r.edits, 50)), measured(percentile(r.edits, 99)), measured(r.all.Round(time.Second)), r.filing.opened)
 	}
-	fmt.Fprintf(&s, "\nAt rest, over %v:\n\n| claims | applies a minute | %s | together, %% of a core |\n|---|---|%s---|\n", c.Rest, strings.Join(programs, " | "), strings.Repeat("---|", len(programs)))
+	fmt.Fprintf(&s, "\nProcessor time, %% of a core, over %v at rest, and over %v once claims have rested for %v:\n\n| claims | applies a minute | %s | together |\n|---|---|%s---|\n", c.Rest, c.Steady, settledAfter, strings.Join(programs, " | "), strings.Repeat("---|", len(programs)))
 	for _, r := range results {
-		fmt.Fprintf(&s, "| %d %s | %.1f |", r.n, r.kind.plural, r.resting.applies/c.Rest.Minutes())
-		for _, p := range programs {
-			fmt.Fprintf(&s, " %.1f %%, %.0f MiB |", 100*r.resting.seconds[p]/c.Rest.Seconds(), r.resting.peak[p])
+		for _, at := range []struct {
+			of   *usage
+			over time.Duration
+			name string
+		}{{&r.resting, c.Rest, ""}, {r.steady, c.Steady, ", later"}} {
+			if at.of == nil || at.of.seconds == nil {
+				continue
+			}
+			fmt.Fprintf(&s, "| %d %s%s | %.1f |", r.n, r.kind.plural, at.name, at.of.applies/at.over.Minutes())
+			for _, p := range programs {
+				fmt.Fprintf(&s, " %.1f |", 100*at.of.seconds[p]/at.over.Seconds())
+			}
+			fmt.Fprintf(&s, " %.1f |\n", 100*own(*at.of)/at.over.Seconds())
 		}
-		fmt.Fprintf(&s, " %.1f |\n", 100*own(r.resting)/c.Rest.Seconds())
 	}
-	s.WriteString("\nMemory is the highest so far of all processes of the program; together are Crossplane, function and provider.\n")
+	s.WriteString("\nTogether are Crossplane, function and provider.\n")
+	fmt.Fprintf(&s, "\nProcessor time until all are Ready, and the most memory until all are edited, of all processes of a program:\n\n| claims | %s |\n|---|%s\n", strings.Join(programs, " | "), strings.Repeat("---|", len(programs)))
+	for _, r := range results {
+		if r.most.peak == nil {
+			continue
+		}
+		fmt.Fprintf(&s, "| %d %s |", r.n, r.kind.plural)
+		for _, p := range programs {
+			fmt.Fprintf(&s, " %.0f s, %.0f MiB |", r.filing.seconds[p], r.most.peak[p])
+		}
+		s.WriteString("\n")
+	}
 	for _, r := range results {
 		if len(r.faults) == 0 {
 			continue
 		}
-		fmt.Fprintf(&s, "\nFaults with %d %s, and then an edit of all:\n\n| fault | all Ready after | breakers open then |\n|---|---|---|\n", r.n, r.kind.plural)
+		fmt.Fprintf(&s, "\nFaults with %d %s, and then an edit of all:\n\n| fault | all Ready after | stuck | breakers open then |\n|---|---|---|---|\n", r.n, r.kind.plural)
 		for _, f := range r.faults {
-			fmt.Fprintf(&s, "| %s | %.0f s | %d |\n", f.what, f.took.Seconds(), f.open)
+			fmt.Fprintf(&s, "| %s | %.0f s | %d | %d |\n", f.what, f.took.Seconds(), f.stuck, f.open)
 		}
 	}
 	for _, r := range results {
@@ -98,8 +119,16 @@ func (c *cli) tables(results []result) string {
 	return s.String()
 }
 
+// measured writes a time, or that it was not measured.
+func measured(d time.Duration) string {
+	if d == 0 {
+		return "–"
+	}
+	return d.String()
+}
+
 // missed returns the targets that results miss.
-func missed(results []result, rest time.Duration) []string {
+func missed(results []result, rest, steady time.Duration) []string {
 	var out []string
 	miss := func(r *result, ok bool, format string, args ...any) {
 		if !ok {
@@ -113,8 +142,21 @@ func missed(results []result, rest time.Duration) []string {
 			miss(r, r.ready <= 8*time.Minute, "all Ready after %.0f s, and not within 480 s", r.ready.Seconds())
 			miss(r, percentile(r.edits, 99) <= 2*time.Second, "99 %% of the edits of one are applied after %v, and not within 2 s", percentile(r.edits, 99))
 			miss(r, own(r.resting) <= rest.Seconds()/10, "%.1f %% of a core at rest, and not 10 %%", 100*own(r.resting)/rest.Seconds())
+			if r.steady != nil {
+				miss(r, own(*r.steady) <= steady.Seconds()/10, "%.1f %% of a core once they have rested, and not 10 %%", 100*own(*r.steady)/steady.Seconds())
+			}
 		case r.kind.name == shops.name && r.n == 200:
 			miss(r, r.ready <= 10*time.Minute, "all Ready after %.0f s, and not within 600 s", r.ready.Seconds())
+		}
+		others := r.resting.others
+		if r.steady != nil {
+			others = slices.Concat(others, r.steady.others)
+		}
+		for _, p := range others {
+			miss(r, false, "%s was restarted while they rested, so that its processor time is not known", p)
+		}
+		for _, f := range r.faults {
+			miss(r, f.stuck == 0, "%d are stuck after: %s", f.stuck, f.what)
 		}
 		if r.restored != nil {
 			miss(r, r.restored.took <= 5*time.Second, "a Restore begins after %.1f s, and not within 5 s", r.restored.took.Seconds())

@@ -63,6 +63,24 @@ func TestMissed(t *testing.T) {
 				"1000 WebApps: 12.5 % of a core at rest, and not 10 %",
 			},
 		},
+		"Later": {
+			reason: "Also once claims have rested for long.",
+			result: result{kind: webApps, n: 1000, edits: []time.Duration{time.Second}, steady: &usage{seconds: map[string]float64{"crossplane": 66}}},
+			want:   []string{"1000 WebApps: 11.0 % of a core once they have rested, and not 10 %"},
+		},
+		"Restarted": {
+			reason: "The processor time of a program that was restarted is not known.",
+			result: result{kind: shops, n: 10, resting: usage{others: []string{"function"}}, steady: &usage{others: []string{"provider"}}},
+			want: []string{
+				"10 EcommercePlatforms: function was restarted while they rested, so that its processor time is not known",
+				"10 EcommercePlatforms: provider was restarted while they rested, so that its processor time is not known",
+			},
+		},
+		"Stuck": {
+			reason: "No fault leaves a claim stuck.",
+			result: result{kind: webApps, n: 20, faults: []fault{{what: "Crossplane's pod is deleted"}, {what: "the provider's leader is deleted", stuck: 2}}},
+			want:   []string{"20 WebApps: 2 are stuck after: the provider's leader is deleted"},
+		},
 		"Smaller": {reason: "Smaller fleets have no targets.", result: result{kind: webApps, n: 300, ready: time.Hour, edits: slow, resting: busy}},
 		"Shops": {
 			reason: "Shops have targets of their own.",
@@ -75,7 +93,7 @@ func TestMissed(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, missed([]result{tc.result}, 2*time.Minute)); diff != "" {
+			if diff := cmp.Diff(tc.want, missed([]result{tc.result}, 2*time.Minute, 10*time.Minute)); diff != "" {
 				t.Errorf("%s\nmissed(): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

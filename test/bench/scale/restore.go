@@ -80,24 +80,26 @@ func (b *bench) create(ctx context.Context, kind, name string, parameters map[st
 
 // restore deletes the provider's leader, files a Restore as soon as there is another one, and
 // measures how long it takes until the Restore's Job exists.
-func (b *bench) restore(ctx context.Context) (*restored, error) {
+func (b *bench) restore(ctx context.Context) (_ *restored, err error) {
 	out := &restored{backups: b.cli.Backups}
+	// What they leave would be waited for when the claims are removed.
+	defer func() { err = errors.Join(err, b.removeBackups(ctx)) }()
 	if err := b.backups(ctx, out.backups); err != nil {
-		return out, err
+		return nil, err
 	}
 	before, err := b.leader(ctx)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	if err := b.deleteLeader(ctx); err != nil {
-		return out, err
+		return nil, err
 	}
 	err = b.until(ctx, 2*time.Minute, "another leader of the provider", func() (bool, error) {
 		now, err := b.leader(ctx)
 		return err == nil && now != before, err
 	})
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	start := time.Now()
 	err = b.create(ctx, "Restore", "restore", map[string]any{
@@ -105,7 +107,7 @@ func (b *bench) restore(ctx context.Context) (*restored, error) {
 		"target": map[string]any{"type": "postgresql", "version": "17", "connection": map[string]any{"secretRef": map[string]any{"name": targetSecret}}},
 	})
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	err = b.until(ctx, 10*time.Minute, "the Restore to begin", func() (bool, error) {
 		jobs, err := b.cluster.Kube.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{LabelSelector: backupv1.RestoreLabel + "=restore"})
@@ -117,8 +119,31 @@ func (b *bench) restore(ctx context.Context) (*restored, error) {
 		if e == nil {
 			err = fmt.Errorf("%s: %w", harness.ClaimOf(u), err)
 		}
-		return out, errors.Join(err, e)
+		return nil, errors.Join(err, e)
 	}
 	sayf("a Restore begins %.1fs after a change of leader, with %d Backups", out.took.Seconds(), out.backups)
 	return out, nil
+}
+
+// removeBackups removes the Restore and all Backups.
+func (b *bench) removeBackups(ctx context.Context) error {
+	for _, kind := range []string{"Restore", "Backup"} {
+		list, err := b.cluster.List(ctx, kind, namespace, "")
+		if err != nil {
+			return err
+		}
+		var names []string
+		for i := range list {
+			names = append(names, list[i].GetName())
+		}
+		err = each(names, func(name string) error { return b.cluster.Delete(ctx, kind, namespace, name) })
+		if err != nil {
+			return err
+		}
+	}
+	return b.until(ctx, 10*time.Minute, "the Restore and the Backups to be gone", func() (bool, error) {
+		restores, restoresErr := b.cluster.List(ctx, "Restore", namespace, "")
+		backups, backupsErr := b.cluster.List(ctx, "Backup", namespace, "")
+		return restoresErr == nil && backupsErr == nil && len(restores)+len(backups) == 0, errors.Join(restoresErr, backupsErr)
+	})
 }

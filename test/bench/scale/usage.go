@@ -31,6 +31,8 @@ type usage struct {
 	opened float64 // circuit breakers
 
 	seconds map[string]float64 // of processor time, by program
+	running map[string]string  // what its processes are, by program
+	others  []string           // programs that were restarted in between
 	peak    map[string]float64 // MiB, by program: the sum of the peaks of its processes
 }
 
@@ -55,7 +57,7 @@ func (b *bench) use(ctx context.Context) (usage, error) {
 			}
 		}
 	}
-	u.seconds, u.peak, err = processes()
+	u.seconds, u.peak, u.running, err = processes()
 	return u, err
 }
 
@@ -63,19 +65,37 @@ func (b *bench) use(ctx context.Context) (usage, error) {
 // with Linux that Go supports.
 const ticks = 100
 
-// processes returns the processor time in seconds and the peak memory in MiB of this machine's
-// processes, by program.
-func processes() (seconds, peak map[string]float64, err error) {
-	seconds, peak = map[string]float64{}, map[string]float64{}
+// resetPeaks has the peaks of memory begin at what is used now: proc(5), clear_refs.
+func resetPeaks() error {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot list processes: %w", err)
+		return fmt.Errorf("cannot list processes: %w", err)
+	}
+	for _, dir := range all {
+		if programOf(dir) == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, "clear_refs"), []byte("5"), 0); err != nil {
+			return fmt.Errorf("cannot reset the peak of the memory of a process: %w", err)
+		}
+	}
+	return nil
+}
+
+// processes returns the processor time in seconds and the peak memory in MiB of this machine's
+// processes, by program, and which processes these are.
+func processes() (seconds, peak map[string]float64, running map[string]string, err error) {
+	seconds, peak, running = map[string]float64{}, map[string]float64{}, map[string]string{}
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("cannot list processes: %w", err)
 	}
 	for _, dir := range all {
 		name := programOf(dir)
 		if name == "" {
 			continue
 		}
+		running[name] += dir + " "
 		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 		if err != nil {
 			continue // The process has ended.
@@ -98,9 +118,9 @@ func processes() (seconds, peak map[string]float64, err error) {
 		}
 	}
 	if seconds["kube-apiserver"] == 0 {
-		return nil, nil, errors.New("cannot find the processes of the cluster: it must be the embedded one, on this machine")
+		return nil, nil, nil, errors.New("cannot find the processes of the cluster: it must be the embedded one, on this machine")
 	}
-	return seconds, peak, nil
+	return seconds, peak, running, nil
 }
 
 // programOf returns which of programs a process runs, or "". Crossplane's RBAC manager, which is
@@ -120,13 +140,25 @@ func programOf(dir string) string {
 	return ""
 }
 
-// less returns what was used between before and u. The counters of a program that was restarted
-// in between have started over at zero. The peak is that of u.
+// restarted returns the programs whose processes are others than before, and whose counters have started
+// over at zero.
+func (u usage) restarted(before usage) []string {
+	var out []string
+	for _, p := range programs {
+		if u.running[p] != before.running[p] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// less returns what was used between before and u. The peak is that of u.
 func (u usage) less(before usage) usage {
 	out := usage{
 		requests: u.requests - before.requests, applies: u.applies - before.applies,
 		crossplane: u.crossplane - before.crossplane, provider: u.provider - before.provider,
 		opened: u.opened - before.opened, seconds: map[string]float64{}, peak: u.peak,
+		others: u.restarted(before),
 	}
 	for p, s := range u.seconds {
 		out.seconds[p] = s - before.seconds[p]
