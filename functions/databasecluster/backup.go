@@ -129,7 +129,7 @@ func (d *inputs) resolveBackup(c *compose.Claim, b *backing, storage string) err
 	if !d.traits.Archives {
 		if isNowhere(from) {
 			// No volume is created for dumps, since it would not outlive the claim. A condition reports it.
-			b.enabled, b.unplaced = false, true
+			b.enabled, b.unplaced, b.physical = false, true, spec.Method == string(backupv1.Physical)
 			return nil
 		}
 		if err := d.resolveMethod(b, spec); err != nil {

@@ -31,6 +31,11 @@ func CheckBackup(s *appsv1.DatabaseClusterSpec, of *settings.Settings) error {
 	}
 	traits := engineOf(s).Traits()
 	from, _ := placeOf(spec, of)
+	if !traits.Archives {
+		if err := checkDumps(spec, traits.Name); err != nil {
+			return err
+		}
+	}
 	switch {
 	case traits.Archives:
 	case isNowhere(from) && spec.Enabled != nil:
@@ -38,10 +43,6 @@ func CheckBackup(s *appsv1.DatabaseClusterSpec, of *settings.Settings) error {
 	case isNowhere(from):
 		// Those that an environment has by default are not made then.
 		return nil
-	default:
-		if err := checkDumps(spec, traits.Name); err != nil {
-			return err
-		}
 	}
 	return checkMethod(spec.Method, traits.Name, traits.Archives, from != nil && from.Type == string(backupv1.Volume))
 }

@@ -64,6 +64,10 @@ func (d *cluster) archive() verdict {
 // archiving reports on the archive as the last primary reported it.
 func (d *cluster) archiving() verdict {
 	switch a := d.live.cluster.Archive; {
+	case d.backup.unplaced && d.backup.physical:
+		return unplaced()
+	case d.backup.unplaced:
+		return verdict{True: true, reason: appsv1.ReasonDisabled, message: "Nothing is archived between dumps, for which backup.method would have to be physical"}
 	case !d.backup.enabled:
 		return notBackedUp()
 	case !d.traits.Archives && !d.archivesLogs():
@@ -137,12 +141,17 @@ func notBackedUp() verdict {
 	return verdict{True: true, reason: appsv1.ReasonDisabled, message: "No backups are asked for"}
 }
 
+// unplaced returns the verdict on backups that have no place.
+func unplaced() verdict {
+	return verdict{reason: appsv1.ReasonNoDestination, message: "There are no backups, since there is no place for them: set backup.destination or the installation's, or backup.enabled to false"}
+}
+
 // backups reports whether there is a backup to rely on.
 func (d *cluster) backups() verdict {
 	w, archive := &d.live.watcher, d.archive()
 	switch {
 	case d.backup.unplaced:
-		return verdict{reason: appsv1.ReasonNoDestination, message: "There are no backups, since there is no place for them: set backup.destination or the installation's, or backup.enabled to false"}
+		return unplaced()
 	case !d.backup.enabled:
 		return notBackedUp()
 	case !archive.True:

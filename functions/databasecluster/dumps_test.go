@@ -115,21 +115,27 @@ func ownAnnotations(all map[string]string) map[string]string {
 func TestDumpsPlace(t *testing.T) {
 	const unplaced = "backup.destination is needed with engine mysql, and its bucket with type volume: name a store or a volume claim, or have the platform team set a store in EnvironmentConfig storeplane"
 	const (
-		prod = "environment: production, "
-		s3   = "{backup: {type: s3, bucket: b, secretRef: {name: store, namespace: platform, shared: true}}}"
+		prod    = "environment: production, "
+		nowhere = "False NoDestination There are no backups, since there is no place for them: set backup.destination or the installation's, or backup.enabled to false"
+		s3      = "{backup: {type: s3, bucket: b, secretRef: {name: store, namespace: platform, shared: true}}}"
 	)
 	cases := map[string]struct {
 		reason, backup, environment, settings string
 		noProvider                            bool
 		want                                  string // BackupHealthy, or why the claim is refused
+		archiving                             string // ArchivingHealthy, if that is looked at
 		bucket                                string
 		escrowed                              bool
 	}{
 		"Development": {reason: "Development has none.", want: "True Disabled No backups are asked for"},
 		"Off":         {reason: "A claim may do without.", environment: prod, backup: "{enabled: false}", want: "True Disabled No backups are asked for"},
-		"Nowhere":     {reason: "Nor is there any where there is no place.", environment: prod, want: "False NoDestination There are no backups, since there is no place for them: set backup.destination or the installation's, or backup.enabled to false"},
+		"Nowhere":     {reason: "Nor is there any where there is no place.", environment: prod, want: nowhere},
+		"NowhereAll":  {reason: "Nor is anything archived.", environment: prod, backup: "{method: physical}", want: nowhere, archiving: nowhere},
+		"NowhereSome": {reason: "Without an archive none is missing.", environment: prod, want: nowhere, archiving: "True Disabled Nothing is archived between dumps, for which backup.method would have to be physical"},
+		"Incremental": {reason: "What an engine does not have is refused without a place, too.", environment: prod, backup: "{incrementalSchedule: '0 * * * *'}", want: "backup.incrementalSchedule is not available with engine mysql: each backup is a whole one: leave it out, and set backup.method to physical to archive what is written between them"},
+		"Size":        {reason: "So is the size of a volume that is not created.", environment: prod, backup: "{storageSize: 100Gi}", want: "backup.storageSize is not available with engine mysql: name a volume claim in backup.destination.bucket"},
 		"Asked":       {reason: "To ask for one without a place is a mistake.", backup: "{enabled: true}", want: unplaced},
-		"NoVolume":    {reason: "No volume is created.", environment: prod, backup: "{destination: {type: volume}}", want: "False NoDestination There are no backups, since there is no place for them: set backup.destination or the installation's, or backup.enabled to false"},
+		"NoVolume":    {reason: "No volume is created.", environment: prod, backup: "{destination: {type: volume}}", want: nowhere},
 		"AskedVolume": {reason: "Nor for a claim that asks for backups.", backup: "{enabled: true, destination: {type: volume}}", want: unplaced},
 		"Volume":      {reason: "One that exists is a place.", backup: "{enabled: true, destination: {type: volume, bucket: disk}}", bucket: "disk", want: "False Pending No backup has been made yet"},
 		"Platforms":   {reason: "The platform's store is one too, and encrypted.", environment: prod, settings: s3, bucket: "b", escrowed: true, want: "False Pending No backup has been made yet"},
@@ -152,7 +158,7 @@ func TestDumpsPlace(t *testing.T) {
 			if !tc.noProvider {
 				c.Serve("backup")
 			}
-			if tc.want == unplaced {
+			if strings.HasPrefix(tc.want, "backup.") {
 				if got := functionstest.Refused(t, functionstest.DatabaseCluster(spec+"}")); got != tc.want {
 					t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
 				}
@@ -161,6 +167,9 @@ func TestDumpsPlace(t *testing.T) {
 			c.Settle()
 			if got := c.ConditionLine("BackupHealthy"); got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+			if got := c.ConditionLine("ArchivingHealthy"); tc.archiving != "" && got != tc.archiving {
+				t.Errorf("%s\nwant ArchivingHealthy %q, got %q", tc.reason, tc.archiving, got)
 			}
 			if got := functionstest.Get(c.Observed["backup"], "spec", "forProvider", "destination", "bucket").GetStringValue(); got != tc.bucket {
 				t.Errorf("%s\nwant bucket %q, got %q", tc.reason, tc.bucket, got)

@@ -96,11 +96,12 @@ func (d cluster) bufferPool() int64 {
 	return max(rest*6/10/mebibyte*mebibyte, leastPool)
 }
 
-// defaultConnections is the default of max_connections, mostConnections its bound, and spareConnections are those that no single
-// user can have: servers connect to each other in the same way as clients.
+// defaultConnections is the default of max_connections, and mostConnections and leastConnections are its bounds.
+// spareConnections are those that no single user can have: servers connect to each other in the same way as clients.
 const (
 	defaultConnections = 151
 	mostConnections    = 100000
+	leastConnections   = 2 * spareConnections
 	spareConnections   = 20
 )
 

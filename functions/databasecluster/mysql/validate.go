@@ -131,5 +131,8 @@ func validateParameters(params map[string]string) error {
 			return compose.Invalidf("parameters.%s has a quotation mark or a control character, which no value of an option may have", k)
 		}
 	}
+	if n, err := strconv.Atoi(params["max_connections"]); err == nil && n < leastConnections {
+		return compose.Invalidf("parameters.max_connections must be at least %d with engine mysql, is %d: %d of them are kept from any one user, for the servers themselves, backups and metrics", leastConnections, n, spareConnections)
+	}
 	return nil
 }
