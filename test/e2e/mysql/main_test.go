@@ -32,7 +32,11 @@ func TestMySQL(t *testing.T) {
 		tests.Test(t, soak())
 		return
 	}
-	tests.Test(t, group(), store())
+	fs := []types.Feature{group(), store()}
+	if tests.Full() {
+		fs = append(fs, production())
+	}
+	tests.Test(t, fs...)
 }
 
 // The longest times without an acknowledged write, as docs/mysql.md has them.
@@ -75,6 +79,22 @@ func group() types.Feature {
 		Full("users and databases come, rotate and go", d.under(whenPlanned, d.hasUsers)).
 		Quick("hibernates and wakes with its data", d.under(noTarget, d.hibernates)).
 		Full("impossible changes are refused with a message", d.refuses).
+		Feature()
+}
+
+// production are servers whose claim is protected, and whose volumes stay when it is deleted.
+func production() types.Feature {
+	d := &database{namespace: "e2e-mysql-production", manifest: "mysql/production.yaml", base: harness.Patch{"size": baseSize, "users": nil, "databases": nil}}
+	return tests.Feature("a group of MySQL for production", d.namespace).
+		Full("three servers come up", d.comesUp).
+		Full("deletion of a claim for production is refused", d.isProtected).
+		Full("no client connects without TLS, and a certificate is renewed while the servers run", d.under(whenPlanned, d.renews)).
+		Full("a password is rotated, and a removed user is locked out", d.under(whenPlanned, d.rotates)).
+		Full("a replica that is cut off waits for the primary that serves", d.under(whenPlanned, d.cutsReplicaOff)).
+		Full("primary is lost with Crossplane and its functions scaled to zero", d.under(whenFailed, d.losesCrossplane)).
+		Full("volumes grow while the servers run", d.under(whenPlanned, d.grows)).
+		Full("claimed again over its volumes", d.comesBack).
+		Full("claimed again with other sizes, over volumes of which one is the newest", d.comesBackOtherwise).
 		Feature()
 }
 

@@ -25,6 +25,9 @@ func connectMySQL(ctx context.Context, uri string) (server, error) {
 	cfg.MultiStatements = true
 	// The servers of a DatabaseCluster accept nothing else over the network.
 	cfg.TLSConfig = "preferred"
+	if u.Query().Get("ssl-mode") == "DISABLED" {
+		cfg.TLSConfig = "false"
+	}
 	cfg.Params = map[string]string{"time_zone": "'+00:00'"}
 	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
 		return nil, fmt.Errorf("cannot set up a connection to MariaDB: %w", err)

@@ -1,0 +1,163 @@
+//go:build e2e
+
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+	"github.com/storeplane/storeplane/test/e2e/manifests"
+)
+
+// isProtected tries to delete a claim that production protects.
+func (d *database) isProtected(ctx context.Context, n notes) error {
+	before := d.uids()
+	err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, claimName)
+	if err == nil || !strings.Contains(err.Error(), "deletionProtection") {
+		return fmt.Errorf("the deletion is not refused with the field that has to change: %w", err)
+	}
+	n.Addf("%q", err.Error())
+	if u, err := cluster.Get(ctx, "DatabaseCluster", d.namespace, claimName); err != nil || u == nil || u.GetDeletionTimestamp() != nil {
+		return errors.Join(err, errors.New("the claim is being deleted all the same"))
+	}
+	return d.keptPods(before)
+}
+
+// comesBack deletes the claim and applies it again: its volumes have all acknowledged rows.
+func (d *database) comesBack(ctx context.Context, n notes) error {
+	if err := d.account(ctx, n, noTarget, func(context.Context, notes) error { return nil }); err != nil {
+		return err
+	}
+	if err := d.startStore(ctx); err != nil {
+		return err
+	}
+	if err := d.stopLedger(ctx); err != nil {
+		return err
+	}
+	before, err := d.rows(ctx, "ledger")
+	if err != nil {
+		return err
+	}
+	if err := d.reclaims(ctx, n, baseSize, "ledger", before); err != nil {
+		return err
+	}
+	// The Secret of the new claim has to work with the old volumes.
+	return d.keepLedger(ctx)
+}
+
+// comesBackOtherwise claims fewer servers and more over the volumes of others: the one that leads has what only the
+// newest volume has.
+func (d *database) comesBackOtherwise(ctx context.Context, n notes) error {
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
+	if err := d.startStore(ctx); err != nil {
+		return err
+	}
+	if err := d.stopLedger(ctx); err != nil {
+		return err
+	}
+	if _, err := d.sql(ctx, claimName, "CREATE TABLE kept (n INT PRIMARY KEY)"); err != nil {
+		return err
+	}
+	for i, size := range []int{1, baseSize, 1, baseSize} {
+		// With one server the volumes of the others become old.
+		if _, err := d.sql(ctx, claimName, fmt.Sprintf("INSERT INTO kept VALUES (%d)", i)); err != nil {
+			return err
+		}
+		if err := d.reclaims(ctx, n, size, "kept", i+1); err != nil {
+			return fmt.Errorf("with %d servers: %w", size, err)
+		}
+	}
+	_, err := d.sql(ctx, claimName, "DROP TABLE kept")
+	return err
+}
+
+// reclaims deletes the claim, applies it again with a size, and compares the rows of a table.
+func (d *database) reclaims(ctx context.Context, n notes, size int, table string, least int) error {
+	if err := d.end(ctx); err != nil {
+		return err
+	}
+	start := time.Now()
+	u, err := manifests.Read(d.manifest, map[string]string{"NAMESPACE": d.namespace})
+	if err != nil {
+		return err
+	}
+	if err := unstructured.SetNestedField(u.Object, int64(size), "spec", "size"); err != nil {
+		return fmt.Errorf("cannot set the size: %w", err)
+	}
+	if _, err := cluster.Create(ctx, u); err != nil {
+		return err
+	}
+	if err := d.whole(ctx, size); err != nil {
+		return err
+	}
+	n.Addf("%d servers after %.1fs", size, time.Since(start).Seconds())
+	have, err := d.rows(ctx, table)
+	if err == nil && have < least {
+		err = fmt.Errorf("table %s has %d rows, and had %d", table, have, least)
+	}
+	return err
+}
+
+// rows returns how many rows a table of the application has.
+func (d *database) rows(ctx context.Context, table string) (int, error) {
+	text, err := d.sql(ctx, claimName, "SELECT COUNT(*) FROM "+table)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the number of rows of %s: %w", table, err)
+	}
+	return rows, nil
+}
+
+// end deletes the claim and waits until its objects are removed, but for its volumes.
+func (d *database) end(ctx context.Context) error {
+	if err := d.change(ctx, harness.Patch{"deletionProtection": false}); err != nil {
+		return err
+	}
+	// The Usage that protects the claim is removed a moment later.
+	err := harness.Await(ctx, soon, "the claim to take its deletion", func(ctx context.Context) (bool, error) {
+		err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, claimName)
+		return err == nil, err
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.world.AwaitGone(ctx, settled, "DatabaseCluster", claimName); err != nil {
+		return err
+	}
+	return harness.Await(ctx, settled, "all but the volumes to be gone", func(ctx context.Context) (bool, error) {
+		left, err := cluster.Left(ctx, d.namespace)
+		if err != nil {
+			return false, err
+		}
+		left = slices.DeleteFunc(left, func(key string) bool {
+			return !strings.Contains(key, " "+claimName+"-") || strings.HasPrefix(key, "PersistentVolumeClaim ")
+		})
+		if len(left) > 0 {
+			return false, fmt.Errorf("left are %v", left)
+		}
+		return true, nil
+	})
+}
+
+// stopLedger stops the ledger, if there is one.
+func (d *database) stopLedger(ctx context.Context) error {
+	if d.ledger == nil {
+		return nil
+	}
+	err := d.ledger.Stop(ctx, d.world)
+	d.ledger = nil
+	return err
+}
