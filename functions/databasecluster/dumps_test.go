@@ -123,7 +123,7 @@ func TestDumpsPlace(t *testing.T) {
 		reason, backup, environment, settings string
 		noProvider                            bool
 		want                                  string // BackupHealthy, or why the claim is refused
-		archiving                             string // ArchivingHealthy, if that is looked at
+		archiving                             string // ArchivingHealthy, if it is checked
 		bucket                                string
 		escrowed                              bool
 	}{

@@ -119,8 +119,10 @@ const (
 
 	// ReasonMethodNotSupported means that the backup cannot be restored into this target: restore a
 	// physical backup by restoreFrom of a new DatabaseCluster, and others into a database of their
-	// type.
+	// type. Of a Backup it means that no database could be filled with what its method makes at this
+	// destination.
 	// +storeplane:of=Restore: Ready, Stalled, event
+	// +storeplane:of=Backup: Ready, Stalled, event
 	ReasonMethodNotSupported = "MethodNotSupported"
 
 	// ReasonNotGranted means that the backups are another namespace's, and the credentials the

@@ -10,6 +10,7 @@ import (
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/controller/resolve"
 	"github.com/storeplane/storeplane/internal/controller/workload"
 )
 
@@ -52,6 +53,31 @@ func scratchOf(t *testing.T, pod corev1.PodTemplateSpec) string {
 		}
 	}
 	return ""
+}
+
+// TestCopiesPlace: copies that no DatabaseCluster could be filled from are not made.
+func TestCopiesPlace(t *testing.T) {
+	const want = "destination.type volume is not available with method physical and source.type mysql, since no DatabaseCluster can be filled from a volume claim with it: name an object store, or make a Backup of method logical"
+	for name, tc := range map[string]struct {
+		reason string
+		state  *State
+		want   string
+	}{
+		"Store":   {reason: "Servers read an object store.", state: state(copied)},
+		"Volume":  {reason: "They cannot mount a volume.", state: state(copied, func(s *State) { s.Store.Destination.Type = backupv1.Volume }), want: want},
+		"Dumps":   {reason: "The pods of a Restore can.", state: state(func(s *State) { s.Store.Destination.Type = backupv1.Volume })},
+		"Cluster": {reason: "A repository of pgBackRest is the DatabaseCluster's business.", state: state(physical, func(s *State) { s.Store.Destination.Type = backupv1.Volume })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if p := resolve.AsProblem(tc.state.checkPlace()); p != nil {
+				got = p.Message
+			}
+			if got != tc.want {
+				t.Errorf("%s\ncheckPlace(): want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
 }
 
 // TestCopiesPods: only the pods that copy and verify have a throw-away server. It is the MySQL of the cluster's version,

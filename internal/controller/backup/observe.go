@@ -116,6 +116,9 @@ func (e *external) references(ctx context.Context, s *State) (err error) {
 	if s.Store, err = e.reach.Store(ctx, b.Namespace, b.Spec.ProviderConfigReference, p.Destination, storeSecretName(b.Name)); err != nil || deleted {
 		return err
 	}
+	if err := s.checkPlace(); err != nil {
+		return err
+	}
 	if s.Source, err = e.reach.Source(ctx, b.Namespace, p.Source); err != nil {
 		return err
 	}
@@ -129,6 +132,14 @@ func (e *external) references(ctx context.Context, s *State) (err error) {
 	}
 	s.Key, err = e.reach.Key(ctx, b.Namespace, p.Encryption)
 	return err
+}
+
+// checkPlace returns an error for copies at a place from which no database can be filled.
+func (s *State) checkPlace() error {
+	if !s.copies() || s.Store.Destination.Type != backupv1.Volume {
+		return nil
+	}
+	return (&resolve.Problem{Reason: backupv1.ReasonMethodNotSupported, Message: "destination.type volume is not available with method physical and source.type mysql, since no DatabaseCluster can be filled from a volume claim with it: name an object store, or make a Backup of method logical"}).Error()
 }
 
 // archived reads from the status of a Backup's DatabaseCluster with an archive up to which time that

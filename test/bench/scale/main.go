@@ -32,8 +32,8 @@ type cli struct {
 	Shops   []int         `default:"10,50,200"    help:"Numbers of EcommercePlatforms."`
 	Nodes   int           `default:"20"           help:"Simulated nodes."`
 	Edits   int           `default:"50"           help:"Edits of one claim, one after the other."`
-	Rest    time.Duration `default:"2m"           help:"How long claims at rest are looked at."`
-	Steady  time.Duration `default:"10m"          help:"How long the most WebApps are looked at once they have rested so long that they are composed from time to time. 0 to leave this out."`
+	Rest    time.Duration `default:"2m"           help:"How long claims at rest are measured."`
+	Steady  time.Duration `default:"10m"          help:"How long the most WebApps are measured once they have rested so long that they are composed from time to time. 0 to leave this out."`
 	Faults  bool          `default:"true"         negatable:"" help:"Restart Crossplane, the provider's leader and the API server with the most WebApps."`
 	Backups int           `default:"1000"         help:"Backups beside the most shops, with which a Restore is filed after a change of the provider's leader. 0 to leave this out."`
 	Kwok    string        `env:"KWOK" required:"" help:"The program kwok: see hack/kwok.sh."`

@@ -226,10 +226,11 @@ func (b *bench) faults(ctx context.Context, f *fleet) ([]fault, error) {
 		if err := each.do(ctx); err != nil {
 			return out, fmt.Errorf("%s: %w", each.what, err)
 		}
-		if _, err := b.editAll(ctx, f, value); ctx.Err() != nil {
-			return out, fmt.Errorf("after %s: %w", each.what, err)
-		} else if err != nil {
+		if _, err := b.editAll(ctx, f, value); err != nil {
 			sayf("%s: %v", each.what, err)
+		}
+		if err := ctx.Err(); err != nil {
+			return out, fmt.Errorf("after %s: %w", each.what, err)
 		}
 		stuck, _ := f.pending(value)
 		out = append(out, fault{each.what, time.Since(start), stuck, f.open()})

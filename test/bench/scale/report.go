@@ -72,7 +72,11 @@ func (c *cli) tables(results []result) string {
 		fmt.Fprintf(&s, "| %d %s | %.0f s | %.0f | %.0f | %.1f | %s | %s | %s | %.0f |\n", r.n, r.kind.plural, r.ready.Seconds(),
 			r.filing.requests/n, r.filing.crossplane/n, r.filing.provider/n, measured(percentile(r.edits, 50)), measured(percentile(r.edits, 99)), measured(r.all.Round(time.Second)), r.filing.opened)
 	}
-	fmt.Fprintf(&s, "\nProcessor time, %% of a core, over %v at rest, and over %v once claims have rested for %v:\n\n| claims | applies a minute | %s | together |\n|---|---|%s---|\n", c.Rest, c.Steady, settledAfter, strings.Join(programs, " | "), strings.Repeat("---|", len(programs)))
+	later := ""
+	if c.Steady > 0 {
+		later = fmt.Sprintf(", and later, over %v once claims have rested for %v", c.Steady, settledAfter)
+	}
+	fmt.Fprintf(&s, "\nProcessor time, %% of a core, over %v at rest%s:\n\n| claims | applies a minute | %s | together |\n|---|---|%s---|\n", c.Rest, later, strings.Join(programs, " | "), strings.Repeat("---|", len(programs)))
 	for _, r := range results {
 		for _, at := range []struct {
 			of   *usage

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // systemNamespace is the namespace of Crossplane, its functions and its providers, and
@@ -75,7 +77,8 @@ func resetPeaks() error {
 		if programOf(dir) == "" {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(dir, "clear_refs"), []byte("5"), 0); err != nil {
+		err := os.WriteFile(filepath.Join(dir, "clear_refs"), []byte("5"), 0)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("cannot reset the peak of the memory of a process: %w", err)
 		}
 	}

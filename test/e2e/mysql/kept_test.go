@@ -68,23 +68,54 @@ func (d *database) comesBackOtherwise(ctx context.Context, n notes) error {
 	if _, err := d.sql(ctx, claimName, "CREATE TABLE kept (n INT PRIMARY KEY)"); err != nil {
 		return err
 	}
-	for i, size := range []int{1, baseSize, 1, baseSize} {
-		// With one server the volumes of the others become old.
-		if _, err := d.sql(ctx, claimName, fmt.Sprintf("INSERT INTO kept VALUES (%d)", i)); err != nil {
-			return err
-		}
-		if err := d.reclaims(ctx, n, size, "kept", i+1); err != nil {
-			return fmt.Errorf("with %d servers: %w", size, err)
-		}
+	// The volume of the first server lacks a row.
+	if err := d.agesFirst(ctx, "INSERT INTO kept VALUES (1)"); err != nil {
+		return err
+	}
+	if err := d.reclaims(ctx, n, 1, "kept", 1); err != nil {
+		return fmt.Errorf("with one server: %w", err)
+	}
+	// With one server the volumes of the others become old.
+	if _, err := d.sql(ctx, claimName, "INSERT INTO kept VALUES (2)"); err != nil {
+		return err
+	}
+	if err := d.reclaims(ctx, n, baseSize, "kept", 2); err != nil {
+		return fmt.Errorf("with %d servers: %w", baseSize, err)
 	}
 	_, err := d.sql(ctx, claimName, "DROP TABLE kept")
 	return err
 }
 
+// agesFirst executes a statement while the first server is cut off, and deletes the claim.
+func (d *database) agesFirst(ctx context.Context, statement string) (err error) {
+	first := d.world.Get("Pod", setName+"-0")
+	if p := d.primary(); p != nil && p.GetUID() == first.GetUID() {
+		if err := errors.Join(d.deletePod(ctx, first), d.succeeded(ctx, first), d.whole(ctx, baseSize)); err != nil {
+			return err
+		}
+		first = d.world.Get("Pod", first.GetName())
+	}
+	heal, err := d.separate(ctx, first, d.others(first)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, heal()) }()
+	err = eventually(ctx, "a write without the first server", func() (bool, string) {
+		_, err := d.sql(ctx, claimName, statement)
+		return err == nil, fmt.Sprint(err)
+	})
+	if err != nil {
+		return err
+	}
+	return d.end(ctx)
+}
+
 // reclaims deletes the claim, applies it again with a size, and compares the rows of a table.
 func (d *database) reclaims(ctx context.Context, n notes, size int, table string, least int) error {
-	if err := d.end(ctx); err != nil {
-		return err
+	if d.world.Get("DatabaseCluster", claimName) != nil {
+		if err := d.end(ctx); err != nil {
+			return err
+		}
 	}
 	start := time.Now()
 	u, err := manifests.Read(d.manifest, map[string]string{"NAMESPACE": d.namespace})

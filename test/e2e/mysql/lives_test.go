@@ -190,15 +190,16 @@ func (d *database) reportsStay(ctx context.Context) error {
 
 // cutsReplicaOff: a replica that is cut off from the other servers, but not from the API server, names the primary
 // that serves, and neither advises to overthrow it nor does so where it is named to lead.
-func (d *database) cutsReplicaOff(ctx context.Context, n notes) error {
+func (d *database) cutsReplicaOff(ctx context.Context, n notes) (err error) {
 	replica, primary := d.with("replica")[0], d.primary()
-	cut := make(chan error, 1)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { cut <- d.cut(ctx, time.Hour, replica, d.others(replica)...) }()
+	heal, err := d.separate(ctx, replica, d.others(replica)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, heal()) }()
 	start := time.Now()
 	want := "Waiting for " + primary.GetName() + ", which is ready as the primary, to answer this server"
-	err := d.world.Await(ctx, settled, "the replica to wait for the primary", func() (bool, string) {
+	err = d.world.Await(ctx, settled, "the replica to wait for the primary", func() (bool, string) {
 		is := d.status().String()
 		return strings.Contains(is, want), is
 	})
@@ -208,10 +209,6 @@ func (d *database) cutsReplicaOff(ctx context.Context, n notes) error {
 	}
 	if err == nil {
 		err = d.names(ctx, replica.GetName(), primary.GetName())
-	}
-	cancel()
-	if e := <-cut; !errors.Is(e, context.Canceled) {
-		err = errors.Join(err, e)
 	}
 	return err
 }

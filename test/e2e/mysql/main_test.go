@@ -90,7 +90,7 @@ func production() types.Feature {
 		Full("deletion of a claim for production is refused", d.isProtected).
 		Full("no client connects without TLS, and a certificate is renewed while the servers run", d.under(whenPlanned, d.renews)).
 		Full("a password is rotated, and a removed user is locked out", d.under(whenPlanned, d.rotates)).
-		Full("a replica that is cut off waits for the primary that serves", d.under(whenPlanned, d.cutsReplicaOff)).
+		Full("a replica that is cut off waits for the primary that serves", d.under(whenFailed, d.cutsReplicaOff)).
 		Full("primary is lost with Crossplane and its functions scaled to zero", d.under(whenFailed, d.losesCrossplane)).
 		Full("volumes grow while the servers run", d.under(whenPlanned, d.grows)).
 		Full("claimed again over its volumes", d.comesBack).

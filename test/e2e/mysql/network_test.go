@@ -25,9 +25,18 @@ const (
 
 // cut blocks the traffic between a pod and others for a time.
 func (d *database) cut(ctx context.Context, length time.Duration, from *unstructured.Unstructured, others ...*unstructured.Unstructured) error {
+	heal, err := d.separate(ctx, from, others...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(harness.Until(ctx, time.Now().Add(length)), heal())
+}
+
+// separate blocks the traffic between a pod and others until heal is called.
+func (d *database) separate(ctx context.Context, from *unstructured.Unstructured, others ...*unstructured.Unstructured) (heal func() error, err error) {
 	var heals []func(context.Context) error
 	// Restore the network also after an interrupt.
-	heal := func() (err error) {
+	heal = func() (err error) {
 		for _, each := range heals {
 			err = errors.Join(err, each(context.WithoutCancel(ctx)))
 		}
@@ -36,11 +45,11 @@ func (d *database) cut(ctx context.Context, length time.Duration, from *unstruct
 	for _, p := range others {
 		each, err := harness.Cut(ctx, p, harness.Field(from, "status", "podIP"))
 		if err != nil {
-			return errors.Join(unlessNode(err), heal())
+			return nil, errors.Join(unlessNode(err), heal())
 		}
 		heals = append(heals, each)
 	}
-	return errors.Join(harness.Until(ctx, time.Now().Add(length)), heal())
+	return heal, nil
 }
 
 // others returns the pods of all servers but one.

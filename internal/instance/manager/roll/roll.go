@@ -86,6 +86,10 @@ func Next(c Cluster) Step {
 			return Step{Verb: Replace, Pod: s.Pod, Message: "Replacing " + s.Pod}
 		}
 		if s := c.outdated(); s != nil {
+			if left := c.removed(); c.Size == 1 && left != nil {
+				// No server that stays could take over, and the others are about to stop too.
+				return Step{Message: "Waiting for " + left.Pod + " to be removed"}
+			}
 			return c.step(Replace, s, "Replacing "+s.Pod)
 		}
 	}
@@ -234,6 +238,16 @@ func (c Cluster) within() []*Server {
 		}
 	}
 	return servers
+}
+
+// removed returns the last server that exists and does not stay, or nil.
+func (c Cluster) removed() *Server {
+	for i := range c.Servers {
+		if s := &c.Servers[len(c.Servers)-1-i]; s.Exists && s.Ordinal >= c.Size {
+			return s
+		}
+	}
+	return nil
 }
 
 func (c Cluster) all(is func(*Server) bool) bool {

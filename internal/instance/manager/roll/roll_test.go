@@ -56,6 +56,8 @@ func TestNext(t *testing.T) {
 		"Well":        {reason: "There is nothing to do", in: cluster()},
 		"Hibernated":  {reason: "All are about to go anyway", in: cluster(outdated(0, 1, 2), func(c *Cluster) { c.Hibernated = true })},
 		"NotOurs":     {reason: "The StatefulSet's controller replaces pods, or it is not known which are outdated", in: cluster(outdated(0, 1, 2), func(c *Cluster) { c.Replace = false })},
+		"LastOne":     {reason: "With the primary all would stop together, and none could take over", in: cluster(outdated(0), func(c *Cluster) { c.Size = 1 }), want: Step{Message: "Waiting for db-2 to be removed"}},
+		"LastAlone":   {reason: "Then it is replaced", in: cluster(outdated(0), server(1, gone), server(2, gone), func(c *Cluster) { c.Size = 1 }), want: Step{Verb: Replace, Pod: "db-0", Message: "Replacing db-0"}},
 		"LastFirst":   {reason: "The standby with the highest ordinal is first", in: cluster(outdated(0, 1, 2)), want: Step{Verb: Replace, Pod: "db-2", Message: "Replacing db-2"}},
 		"NextStandby": {reason: "Then the next", in: cluster(outdated(0, 1)), want: Step{Verb: Replace, Pod: "db-1", Message: "Replacing db-1"}},
 		"PrimaryLast": {reason: "The primary is last", in: cluster(outdated(0)), want: Step{Verb: Replace, Pod: "db-0", Message: "Replacing db-0"}},

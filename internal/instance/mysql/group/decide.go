@@ -61,7 +61,7 @@ type Cluster struct {
 	// although this server cannot reach it.
 	Serving string
 
-	// Led is true if a server of this cluster has reported that it led a group, whatever Record says.
+	// Led is true if a server of this cluster has reported that it led a group, also where Record is empty.
 	Led bool
 
 	// Named is the volume claim that the DatabaseCluster's annotation names to lead with, or
@@ -106,8 +106,7 @@ const (
 	// Leave leaves a group that has failed.
 	Leave Verb = "leave"
 
-	// SetAside sets the data aside so that the server copies another one: it has transactions that the
-	// group does not have. Nothing of it is removed.
+	// SetAside sets the data aside so that the server copies another one.
 	SetAside Verb = "set aside"
 )
 
@@ -117,6 +116,10 @@ type Action struct {
 
 	// Message describes what the server waits for, or what its data is set aside for.
 	Message string
+
+	// Own is true if the data that is set aside has transactions that the group does not have. It is not
+	// removed, then.
+	Own bool
 
 	// Queued is true if the server waits for its turn to copy a member.
 	Queued bool
@@ -179,7 +182,7 @@ func (c *Cluster) follow(own, primary *Report) Action {
 	case own.Data == Copy:
 		return c.copy("")
 	case primary.Transactions.Contains(own.Transactions) && c.Failures >= attempts:
-		return c.copy(fmt.Sprintf("Copying a member: this server could not be brought up to date in %d attempts", c.Failures))
+		return Action{Verb: SetAside, Message: fmt.Sprintf("could not be brought up to date in %d attempts", c.Failures)}
 	case primary.Transactions.Contains(own.Transactions) && !c.servable(own):
 		// The server would copy a member by itself, without a record that its data is incomplete
 		// meanwhile.
@@ -190,7 +193,7 @@ func (c *Cluster) follow(own, primary *Report) Action {
 		return Action{Verb: Stay, Suspect: true, Message: "Waiting for a newer report of " + primary.Pod}
 	}
 	extra := own.Transactions.Minus(primary.Transactions)
-	return Action{Verb: SetAside, Message: fmt.Sprintf("has transactions that the group does not have, %d in all: %s", extra.Len(), extra)}
+	return Action{Verb: SetAside, Own: true, Message: fmt.Sprintf("has transactions that the group does not have, %d in all: %s", extra.Len(), extra)}
 }
 
 // copy has a server copy a member, one server after the other: a member serves one copy at a time, and a
@@ -213,7 +216,7 @@ func (c *Cluster) copy(message string) Action {
 
 // lead decides about a server while there is no group.
 func (c *Cluster) lead(own *Report) Action {
-	if _, answers := c.Reports[c.Serving]; c.Serving != "" && !answers {
+	if r, answers := c.Reports[c.Serving]; c.Serving != "" && (!answers || c.Named != "" && !r.Running) {
 		// Not even the annotation overthrows it: what it acknowledges meanwhile would be lost.
 		return wait("Waiting for %s, which is ready as the primary, to answer this server: the network, or a network policy, may keep them apart", c.Serving)
 	}

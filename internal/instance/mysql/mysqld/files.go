@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/storeplane/storeplane/internal/instance/manager/volume"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
@@ -43,8 +44,10 @@ const (
 	// (https://github.com/mysql/mysql-server/blob/trunk/storage/innobase/include/clone0clone.h).
 	cloneError = "#clone/#status_error"
 
-	// aside is why data is set aside, in the name of its folder.
-	aside = "aside"
+	// aside and failed are in the names of folders of data that was set aside: of data that no other server has, and
+	// of data with which a server could not be brought up to date.
+	aside  = "aside"
+	failed = "failed"
 
 	// temporaryFolder is the folder of the server's temporary files. They can be as large as its
 	// tables.
@@ -132,15 +135,44 @@ func (f Files) HasRoom() (bool, error) {
 	return volume.HasRoom(f.DataDir())
 }
 
-// SetAside moves the data to another folder of the volume, and returns its name. What was set aside before
-// stays. It returns volume.ErrNoRoom if there is none for a copy of a member beside the data. The server
-// must not run.
-func (f Files) SetAside() (string, error) {
-	where, err := volume.SetAside(f.DataDir(), aside)
-	if err != nil {
-		return "", err
+// Aside returns the name of the folder for data that is set aside at a time: for data that no other server has if own
+// is true.
+func (f Files) Aside(own bool, at time.Time) string {
+	why := failed
+	if own {
+		why = aside
 	}
-	return filepath.Base(where), errors.Join(f.EndCopy(), syncFolder(f.Volume))
+	return dataFolder + "-" + why + "-" + at.UTC().Format("20060102T150405Z")
+}
+
+// SetAside moves the data to another folder of the volume. What was set aside before stays if no other server had it.
+// The server must not run.
+func (f Files) SetAside(folder string) error {
+	former, err := filepath.Glob(f.DataDir() + "-" + failed + "-*")
+	if err != nil {
+		return fmt.Errorf("cannot find what was set aside before: %w", err)
+	}
+	for _, name := range former {
+		if err := os.RemoveAll(name); err != nil {
+			return fmt.Errorf("cannot remove what was set aside before: %w", err)
+		}
+	}
+	if err := os.Rename(f.DataDir(), filepath.Join(f.Volume, folder)); err != nil {
+		return fmt.Errorf("cannot set the data aside: %w", err)
+	}
+	return errors.Join(f.EndCopy(), syncFolder(f.Volume))
+}
+
+// Discard removes the data. The server must not run.
+func (f Files) Discard() error {
+	// What is removed by half is no data.
+	if err := f.SetAside(f.Aside(false, time.Time{})); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(filepath.Join(f.Volume, f.Aside(false, time.Time{}))); err != nil {
+		return fmt.Errorf("cannot remove the data: %w", err)
+	}
+	return syncFolder(f.Volume)
 }
 
 // prepare removes what an initialization or a restore that did not end has left, and returns the folder

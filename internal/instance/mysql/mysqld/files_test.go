@@ -2,10 +2,14 @@ package mysqld
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
@@ -77,28 +81,50 @@ func TestBefore(t *testing.T) {
 	begin("b-2", false, true)
 }
 
-// TestSetAside: data that is set aside is neither data nor an unfinished copy any more.
+// TestSetAside: data that is set aside is neither data nor an unfinished copy any more. What no other server has is
+// never removed.
 func TestSetAside(t *testing.T) {
-	f := Files{Volume: t.TempDir()}
-	if err := os.Mkdir(f.DataDir(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.BeginCopy(); err != nil {
-		t.Fatal(err)
-	}
-	before := filepath.Join(f.Volume, "data-aside-20260102T030405Z")
-	if err := os.Mkdir(before, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	name, err := f.SetAside()
-	if err != nil || !strings.HasPrefix(name, "data-aside-") {
-		t.Errorf("SetAside(): got %q, %v", name, err)
-	}
-	if _, err := os.Stat(before); err != nil {
-		t.Errorf("what was set aside before: %v", err)
-	}
-	if got, err := f.Data(); err != nil || got != group.Empty {
-		t.Errorf("then the volume is %s, %v, want it empty", got, err)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		reason string
+		own    bool
+		remove bool
+		want   []string
+	}{
+		"Own":     {reason: "It stays beside what was set aside before.", own: true, want: []string{"data-aside-20260102T030405Z", "data-aside-before"}},
+		"Failed":  {reason: "Of data that the members have the last stays.", want: []string{"data-aside-before", "data-failed-20260102T030405Z"}},
+		"Discard": {reason: "Or none, where there is no room.", remove: true, want: []string{"data-aside-before"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := Files{Volume: t.TempDir()}
+			for _, folder := range []string{"data", "data-aside-before", "data-failed-before"} {
+				if err := os.Mkdir(filepath.Join(f.Volume, folder), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := f.BeginCopy()
+			if tc.remove {
+				err = errors.Join(err, f.Discard())
+			} else {
+				err = errors.Join(err, f.SetAside(f.Aside(tc.own, at)))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := f.Data(); err != nil || got != group.Empty {
+				t.Errorf("%s\nthe volume is %s, %v, want it empty", tc.reason, got, err)
+			}
+			var got []string
+			entries, err := os.ReadDir(f.Volume)
+			for _, e := range entries {
+				if strings.HasPrefix(e.Name(), "data") {
+					got = append(got, e.Name())
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("%s\n-want, +got:\n%s%v", tc.reason, diff, err)
+			}
+		})
 	}
 }
 

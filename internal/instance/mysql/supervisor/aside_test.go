@@ -11,47 +11,109 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/storeplane/storeplane/internal/gtid"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
 )
 
-// TestSetAside: data that may have been acknowledged is set aside, or stays where it is until a user decides.
+// parted is a cluster of a primary and of a server that has a transaction of its own.
+type parted struct {
+	Outside
+
+	record group.Record
+}
+
+const partedGroup = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+func transactions(t *testing.T, intervals string) gtid.Set {
+	t.Helper()
+	set, err := gtid.Parse(partedGroup + ":" + intervals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func (o *parted) Cluster(context.Context) (group.Cluster, error) {
+	return group.Cluster{Size: 3, Ordinal: ordinal, Record: o.record}, nil
+}
+
+func (o *parted) Change(_ context.Context, _, to group.Record) error {
+	o.record = to
+	return nil
+}
+
+func (o *parted) Address(pod string) string { return pod }
+
+func (o *parted) Peers(context.Context, ...string) map[string]group.Report {
+	set, err := gtid.Parse(partedGroup + ":1-9")
+	if err != nil {
+		return nil
+	}
+	member := group.Member{Server: "primary", Address: pod(1), State: group.Online, Primary: true}
+	return map[string]group.Report{pod(1): {
+		Pod: pod(1), Data: group.Whole, Running: true, Answers: true, Server: "primary", Group: partedGroup, State: group.Online, Primary: true, View: "1", Members: []group.Member{member}, Transactions: set,
+	}}
+}
+
+// TestSetAside: data that may have been acknowledged is set aside, or stays where it is until a user decides. What the
+// server waits for does not change meanwhile, so that it is reported.
 func TestSetAside(t *testing.T) {
+	const errant = "volume claim data-orders-mysql-0 has transactions that the group does not have, 1 in all: " + partedGroup + ":10"
 	for name, c := range map[string]struct {
-		reason  string
-		room    bool
-		members []int
-		held    string
-		warning string
+		reason   string
+		room     bool
+		failures int
+		has      string
+		members  []int
+		held     string
+		warning  string
 	}{
 		"Room": {
-			reason: "An event names where the data is.", room: true, members: []int{1},
-			warning: "DataSetAside: orders-mysql-0 copies a member: volume claim data-orders-mysql-0 has transactions that the group does not have, 1 in all: x:10. That data is set aside in folder data-aside-",
+			reason: "An event names where the data is.", room: true, has: "1-10", members: []int{1},
+			warning: "DataSetAside: orders-mysql-0 copies a member: " + errant + ". That data is set aside in folder data-aside-",
 		},
 		"NoRoom": {
-			reason: "It is not overwritten.", members: []int{0, 1},
-			held: "volume claim data-orders-mysql-0 has transactions that the group does not have, 1 in all: x:10, and has no room to set that data aside for a copy of a member: enlarge the volume claim, or delete it and pod orders-mysql-0 if those transactions are not needed",
+			reason: "It is not overwritten.", has: "1-10", members: []int{0, 1},
+			held: errant + ", and has no room to set that data aside for a copy of a member: enlarge the volume claim, or delete it and pod orders-mysql-0 if those transactions are not needed",
+		},
+		"NoRoomFailed": {
+			reason: "What the members have is not needed.", failures: 5, has: "1-8", members: []int{1},
+			warning: "DataSetAside: orders-mysql-0 copies a member: volume claim data-orders-mysql-0 could not be brought up to date in 5 attempts. The members have all of that data, which is removed, since there is no room for both",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorded := map[string]string{pod(0): "uid-" + pod(0), pod(1): "uid-" + pod(1)}
-			o := &shrinking{record: group.Record{Members: recorded}}
-			var warning string
+			o := &parted{record: group.Record{Name: partedGroup, Epoch: 1, Confirmed: true, Members: recorded}}
+			var warnings []string
 			s := New(Config{
 				Pod: pod(0), Claim: "uid-" + pod(0),
 				Files: mysqld.Files{Volume: t.TempDir(), Room: func(string) (bool, error) { return c.room, nil }},
-				Warn:  func(_ context.Context, reason, message string) { warning = reason + ": " + message },
+				Warn:  func(_ context.Context, reason, message string) { warnings = append(warnings, reason+": "+message) },
 			}, o, slog.New(slog.DiscardHandler), io.Discard)
+			s.failures = c.failures
 			if err := os.Mkdir(s.Files.DataDir(), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			action := group.Action{Verb: group.SetAside, Message: "has transactions that the group does not have, 1 in all: x:10"}
-			if err := s.act(t.Context(), action, &group.Cluster{Record: o.record}); err != nil {
-				t.Fatal(err)
+			var helds []string
+			for range 8 {
+				own := group.Report{Pod: pod(0), Claim: "uid-" + pod(0), Data: group.Whole, Running: true, Server: "own", State: group.Offline, Transactions: transactions(t, c.has)}
+				if data, err := s.Files.Data(); err != nil || data == group.Empty {
+					break
+				}
+				if err := s.decide(t.Context(), &own); err != nil {
+					t.Fatal(err)
+				}
+				held, _ := s.Held()
+				helds = append(helds, held.Message)
 			}
-			held, _ := s.Held()
-			if held.Message != c.held || !strings.HasPrefix(warning, c.warning) || (warning == "") != (c.warning == "") {
-				t.Errorf("%s\nheld: %q\nevent: %q", c.reason, held.Message, warning)
+			for i, held := range helds {
+				if i >= 2 && held != c.held {
+					t.Errorf("%s\npass %d: waits for %q, want %q", c.reason, i, held, c.held)
+				}
+			}
+			if got := strings.Join(warnings, "\n"); !strings.HasPrefix(got, c.warning) || (got == "") != (c.warning == "") || len(warnings) > 1 {
+				t.Errorf("%s\nevents: %q", c.reason, got)
 			}
 			want := map[string]string{}
 			for _, n := range c.members {
@@ -60,7 +122,7 @@ func TestSetAside(t *testing.T) {
 			if diff := cmp.Diff(want, o.record.Members); diff != "" {
 				t.Errorf("%s members: -want, +got:\n%s", c.reason, diff)
 			}
-			if _, err := os.Stat(filepath.Join(s.Files.Volume, "data")); (err == nil) == c.room {
+			if _, err := os.Stat(filepath.Join(s.Files.Volume, "data")); (err == nil) != (c.held != "") {
 				t.Errorf("%s its data: %v", c.reason, err)
 			}
 		})

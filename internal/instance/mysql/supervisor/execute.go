@@ -29,7 +29,7 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 	c.Reports[s.Pod] = *own
 	action := group.Decide(c)
 	s.suspected++
-	if !action.Suspect {
+	if !action.Suspect && action.Verb != group.SetAside {
 		s.suspected = 0
 	}
 	if action.Verb != group.Restore {
@@ -42,7 +42,7 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 	case s.queued.IsZero():
 		s.queued = time.Now()
 	}
-	if action.Verb != group.Stay {
+	if action.Verb != group.Stay && action.Verb != group.SetAside {
 		s.log.Info("Executing action", "action", action.Verb)
 	}
 	if action.Verb != group.SetAside {
@@ -185,30 +185,44 @@ func (s *Supervisor) join(ctx context.Context, byCopy bool, c *group.Cluster) er
 	return s.server.Join(ctx, membership, byCopy)
 }
 
-// setAside sets the data aside, so that the next pass copies a member. Where there is no room for both, the
-// server waits for a user: what it has of its own may have been acknowledged, and exists nowhere else.
+// setAside sets the data aside, so that the next pass copies a member. Where there is no room for both, a server with
+// transactions of its own waits for a user: they may have been acknowledged, and exist nowhere else.
 func (s *Supervisor) setAside(ctx context.Context, action group.Action, c *group.Cluster) error {
+	if time.Since(s.cramped) < roomPeriod {
+		return nil
+	}
 	holds := fmt.Sprintf("volume claim %s %s", instance.VolumeClaim(s.Pod), action.Message)
 	room, err := s.Files.HasRoom()
 	if err != nil {
 		return err
 	}
-	if !room {
+	if action.Own && !room {
+		s.cramped = time.Now()
 		s.say(fmt.Sprintf("%s, and has no room to set that data aside for a copy of a member: enlarge the volume claim, or delete it and pod %s if those transactions are not needed", holds, s.Pod))
 		return nil
 	}
+	s.say("")
 	if err := s.register(ctx, &c.Record, false); err != nil {
 		return err
 	}
 	if err := s.end(ctx); err != nil {
 		return err
 	}
-	s.failures = 0
-	where, err := s.Files.SetAside()
-	if err != nil {
-		return err
+	s.log.Info("Setting data aside", "cause", action.Message)
+	aside := s.Files.Aside(action.Own, time.Now())
+	words := fmt.Sprintf("%s copies a member: %s. That data is set aside in folder %s", s.Pod, holds, aside)
+	if !room {
+		words = fmt.Sprintf("%s copies a member: %s. The members have all of that data, which is removed, since there is no room for both", s.Pod, holds)
 	}
-	s.log.Info("Data set aside", "cause", action.Message, "folder", where)
-	s.Warn(ctx, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies a member: %s. That data is set aside in folder %s", s.Pod, holds, where))
-	return nil
+	// A server that is killed after this finds no data, and does not report again what it was.
+	s.Warn(ctx, appsv1.ReasonDataSetAside, words)
+	if room {
+		err = s.Files.SetAside(aside)
+	} else {
+		err = s.Files.Discard()
+	}
+	if err == nil {
+		s.failures, s.suspected = 0, 0
+	}
+	return err
 }

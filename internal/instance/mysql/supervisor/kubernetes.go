@@ -148,7 +148,7 @@ func (k *Kubernetes) Cluster(ctx context.Context) (group.Cluster, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Serving = shownPrimary(marked, k.Pod)
+	c.Serving = shownPrimary(marked, k.Scope, k.Pod)
 	c.Volumes, err = k.volumes(ctx, set.CreationTimestamp)
 	return c, err
 }

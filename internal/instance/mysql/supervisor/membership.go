@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
@@ -67,6 +68,10 @@ func (s *Supervisor) lead(ctx context.Context, own *group.Report, c *group.Clust
 		all, err := s.outside.Cluster(ctx)
 		if err != nil {
 			return err
+		}
+		if all.Named != "" && all.Named != instance.VolumeClaim(s.Pod) {
+			s.say("Leaving the group: volume claim " + all.Named + " is named to lead")
+			return s.server.Leave(context.WithoutCancel(ctx))
 		}
 		if err := s.confirm(ctx, c.Record, all.Named != ""); err != nil {
 			return err

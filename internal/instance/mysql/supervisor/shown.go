@@ -9,9 +9,13 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
-// shownPrimary returns another pod that is ready among those that are marked as the primary, or "".
-func shownPrimary(marked []*corev1.Pod, own string) string {
+// shownPrimary returns another server of a StatefulSet that is ready among the pods that are marked as the
+// primary, or "". A copy of a pod, as of kubectl debug, may have its labels.
+func shownPrimary(marked []*corev1.Pod, set, own string) string {
 	for _, pod := range marked {
+		if instance.Pod(set, instance.Ordinal(pod.Name)) != pod.Name {
+			continue
+		}
 		ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		})

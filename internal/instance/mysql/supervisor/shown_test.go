@@ -30,10 +30,11 @@ func TestShownPrimary(t *testing.T) {
 		"Unknown":  {reason: "A node that is gone reports nothing.", pods: []*corev1.Pod{marked(pod(1), corev1.ConditionUnknown)}},
 		"Own":      {reason: "This server knows itself.", pods: []*corev1.Pod{marked(pod(0), corev1.ConditionTrue)}},
 		"Ending":   {reason: "A pod that is being deleted has been given up.", pods: []*corev1.Pod{ending}},
+		"Stranger": {reason: "A copy of a pod with its labels is no server.", pods: []*corev1.Pod{marked("orders-mysql-debug", corev1.ConditionTrue), marked("debug-1", corev1.ConditionTrue)}},
 		"Second":   {reason: "Of several the one that is ready.", pods: []*corev1.Pod{marked(pod(1), corev1.ConditionFalse), marked(pod(2), corev1.ConditionTrue)}, want: pod(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := shownPrimary(c.pods, pod(0)); got != c.want {
+			if got := shownPrimary(c.pods, "orders-mysql", pod(0)); got != c.want {
 				t.Errorf("%s\nshownPrimary(): want %q, got %q", c.reason, c.want, got)
 			}
 		})

@@ -40,6 +40,9 @@ const (
 	// knownFor is for how long a server waits until its name leads to it, before it joins its group all the same.
 	knownFor = 30 * time.Second
 
+	// roomPeriod is how often a server looks for room on its volume.
+	roomPeriod = 10 * time.Second
+
 	// queueFor is for how long a server lets another one, which does not copy a member yet, do so first.
 	queueFor = time.Minute
 
@@ -122,7 +125,9 @@ type Supervisor struct {
 	// recovering is true while it is on its way into the group, and failures is how often in a row it
 	// could not get there. opened is true once this primary lets clients in.
 	// queued is since when the server waits for its turn to copy a member, or zero.
+	// cramped is when the volume had no room last to set the data aside.
 	suspected  int
+	cramped    time.Time
 	queued     time.Time
 	recovering bool
 	failures   int
