@@ -32,13 +32,13 @@ type DatabaseClusterSpec struct {
 	DatabaseOptions `json:",inline"`
 
 	// Size is the number of database servers: one primary, the others its
-	// replicas.
+	// replicas. With engine mysql it is 1, 3, 5 or 7.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	Size int32 `json:"size"`
 
 	// Version of the engine: 17, 17.2 or 17.2.0. The major of PostgreSQL is
-	// 14 to 18.
+	// 14 to 18. Of MySQL it is 9.7 or 9.7.4.
 	Version Version `json:"version"`
 
 	// Engine of the database. It cannot be changed.
@@ -114,14 +114,15 @@ type DatabaseOptions struct {
 
 	// Synchronous replication: a commit is acknowledged once a replica has
 	// it too. Defaults to true in production, else false. It needs a size of
-	// at least 2.
+	// at least 2. Several servers of engine mysql always are synchronous.
 	// +optional
 	Synchronous *bool `json:"synchronous,omitempty"`
 
 	// SynchronousMode is what happens to writes while no replica can
 	// acknowledge them: quorum continues without one, and no replica that lacks
 	// such a write is promoted automatically; strict blocks them. Either way the
-	// acknowledgement of any one synchronous replica is enough.
+	// acknowledgement of any one synchronous replica is enough. Engine mysql has
+	// quorum alone: a majority of its servers acknowledges each write.
 	// +optional
 	// +kubebuilder:default=quorum
 	SynchronousMode SynchronousMode `json:"synchronousMode,omitempty"`
@@ -198,7 +199,7 @@ type Database struct {
 	// +optional
 	Owner Identifier `json:"owner,omitempty"`
 
-	// Extensions to create in the database, for example pg_trgm.
+	// Extensions to create in the database, for example pg_trgm. Engine mysql has none.
 	// +optional
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MaxLength=63

@@ -19,6 +19,9 @@ import (
 
 // isProtected tries to delete a claim that production protects.
 func (d *database) isProtected(ctx context.Context, n notes) error {
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
 	before := d.uids()
 	err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, claimName)
 	if err == nil || !strings.Contains(err.Error(), "deletionProtection") {
