@@ -35,6 +35,16 @@ const (
 	rotatedWithin = time.Minute
 )
 
+// withClient is a check before which a pod with a client of MySQL is started: its start takes processor time.
+func (d *database) withClient(do check) check {
+	return func(ctx context.Context, n notes) error {
+		if err := errors.Join(d.ready(ctx), d.startStore(ctx)); err != nil {
+			return err
+		}
+		return do(ctx, n)
+	}
+}
+
 // keptPods returns an error if pods were replaced.
 func (d *database) keptPods(before map[string]string) error {
 	if diff := cmp.Diff(before, d.uids()); diff != "" {
@@ -55,9 +65,6 @@ func (d *database) value(secret, key string) (string, error) {
 // renews: a client without TLS is refused. The certificate is replaced by one that was signed 70 days ago and is
 // valid for 90, and all servers show a new one to clients without a restart.
 func (d *database) renews(ctx context.Context, n notes) error {
-	if err := d.startStore(ctx); err != nil {
-		return err
-	}
 	uri, err := d.value(connection, "uri")
 	if err != nil {
 		return err

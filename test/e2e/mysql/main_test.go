@@ -88,8 +88,8 @@ func production() types.Feature {
 	return tests.Feature("a group of MySQL for production", d.namespace).
 		Full("three servers come up", d.comesUp).
 		Full("deletion of a claim for production is refused", d.isProtected).
-		Full("no client connects without TLS, and a certificate is renewed while the servers run", d.under(whenPlanned, d.renews)).
-		Full("a password is rotated, and a removed user is locked out", d.under(whenPlanned, d.rotates)).
+		Full("no client connects without TLS, and a certificate is renewed while the servers run", d.withClient(d.under(whenPlanned, d.renews))).
+		Full("a password is rotated, and a removed user is locked out", d.withClient(d.under(whenPlanned, d.rotates))).
 		Full("a replica that is cut off waits for the primary that serves", d.under(whenFailed, d.cutsReplicaOff)).
 		Full("primary is lost with Crossplane and its functions scaled to zero", d.under(whenFailed, d.losesCrossplane)).
 		Full("volumes grow while the servers run", d.under(whenPlanned, d.grows)).
