@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -167,8 +169,15 @@ func (b *bench) edit(ctx context.Context, f *fleet, name, value string) error {
 	if f.kind.name == shops.name {
 		spec = harness.Patch{"frontend": spec}
 	}
-	_, err := b.cluster.Patch(ctx, f.kind.name, namespace, name, harness.Patch{"spec": spec})
-	return err
+	// An API server that has just started refuses claims for up to 30 s (docs/guardrails.md), and whoever edits one
+	// tries again.
+	const refused = "failed to configure policy"
+	var edited error
+	err := b.until(ctx, time.Minute, "the edit of "+name+" to be accepted", func() (bool, error) {
+		_, edited = b.cluster.Patch(ctx, f.kind.name, namespace, name, harness.Patch{"spec": spec})
+		return edited == nil || !strings.Contains(edited.Error(), refused), edited
+	})
+	return cmp.Or(edited, err)
 }
 
 // each calls do for each claim, ten at a time, and returns one of the errors.
