@@ -5,6 +5,7 @@ import (
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
+	"github.com/storeplane/storeplane/functions/databasecluster/engine"
 	"github.com/storeplane/storeplane/internal/build"
 	"github.com/storeplane/storeplane/internal/compose"
 	"github.com/storeplane/storeplane/internal/profile"
@@ -44,7 +45,7 @@ func CheckBackup(s *appsv1.DatabaseClusterSpec, of *settings.Settings) error {
 		// Those that an environment has by default are not made then.
 		return nil
 	}
-	return checkMethod(spec.Method, traits.Name, traits.Archives, from != nil && from.Type == string(backupv1.Volume))
+	return checkMethod(spec.Method, &traits, from != nil && from.Type == string(backupv1.Volume))
 }
 
 // backsUp reports whether a claim asks for backups, or its environment has them.
@@ -81,12 +82,16 @@ func checkDumps(spec *appsv1.DatabaseBackup, engine string) error {
 }
 
 // checkMethod refuses a method that the engine does not have, or not at a place.
-func checkMethod(method, server string, archives, isVolume bool) error {
+func checkMethod(method string, t *engine.Traits, isVolume bool) error {
 	switch {
-	case archives && method == string(backupv1.Logical):
-		return compose.Invalidf("backup.method: logical is not available with engine %s, whose backups are physical: leave it out, and create a Backup of method logical beside the claim", server)
-	case !archives && method == string(backupv1.Physical) && isVolume:
-		return compose.Invalidf("backup.method: physical needs an object store with engine %s: a volume claim is mounted on one node, and binary logs come from all: name another backup.destination, or leave the method out", server)
+	case t.Archives && method == string(backupv1.Logical):
+		return compose.Invalidf("backup.method: logical is not available with engine %s, whose backups are physical: leave it out, and create a Backup of method logical beside the claim", t.Name)
+	case t.Archives || method != string(backupv1.Physical):
+		return nil
+	case t.LogArchiver == "":
+		return compose.Invalidf("backup.method: physical is not available with engine %s, whose databases are dumped: leave it out", t.Name)
+	case isVolume:
+		return compose.Invalidf("backup.method: physical needs an object store with engine %s: a volume claim is mounted on one node, and binary logs come from all: name another backup.destination, or leave the method out", t.Name)
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func (d *cluster) logArchivePod() corev1.PodSpec {
 		Containers: []corev1.Container{{
 			Name:    logArchive,
 			Image:   d.image(),
-			Command: []string{instance.Program, instance.CommandMySQLArchive},
+			Command: []string{instance.Program, d.traits.LogArchiver},
 			Env: []corev1.EnvVar{
 				build.FromField(instance.NamespaceVariable, "metadata.namespace"),
 				{Name: instance.ScopeVariable, Value: d.Name(d.server)},

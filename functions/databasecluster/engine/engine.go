@@ -87,6 +87,10 @@ type Traits struct {
 	Archives               bool
 	Dumper, DumperPassword string
 
+	// LogArchiver is the command of the instance manager that archives the log of an engine whose
+	// servers do not archive it themselves, or "" if the engine has no backups but dumps.
+	LogArchiver string
+
 	// Passwords are the keys of the passwords of the servers' own users in the Secret of the
 	// servers. PasswordFiles are those of them that are files of a server's pod.
 	Passwords, PasswordFiles []string

@@ -38,7 +38,8 @@ func (Engine) Traits() engine.Traits {
 		Name: name, Type: backupv1.MySQL, User: instance.MySQLUser, ScopeLabel: instance.MySQLScopeLabel,
 		Port: instance.MySQLPort, MetricsPort: metricsPort, Supervisor: engine.Port{Name: supervisor, Number: instance.MySQLSupervisorPort},
 		Passwords: []string{instance.KeyMonitoring, instance.KeyBackup}, Dumper: instance.MySQLBackupUser, DumperPassword: instance.KeyBackup,
-		Mounts: mounts(), DataDir: instance.MySQLVolumeDir, RunDir: instance.MySQLRunDir,
+		LogArchiver: instance.CommandMySQLArchive,
+		Mounts:      mounts(), DataDir: instance.MySQLVolumeDir, RunDir: instance.MySQLRunDir,
 		States:      func(set string) []string { return []string{instance.GroupName(set)} },
 		Synchronous: true, Memory: defaultMemory,
 	}
