@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -202,7 +203,7 @@ func TestChain(t *testing.T) {
 			}
 			to := Target{Time: tc.until}
 			if tc.before != 0 {
-				to.Before = set(t, fmt.Sprint(tc.before))
+				to.Before = set(t, strconv.Itoa(tc.before))
 			}
 			c, err := tc.archive.Chain(set(t, tc.has), to)
 			got := want{Reason: backup.ReasonOf(err), Says: tc.want.Says}
