@@ -92,7 +92,9 @@ func (s *Supervisor) bootstrap(ctx context.Context, c *group.Cluster) error {
 	if err := s.outside.Change(ctx, c.Record, mine); err != nil {
 		return err
 	}
-	membership, err := s.membership(mine.Name, c)
+	// Others are not connected to, and a server is refused with names of others of which none leads anywhere: those of
+	// servers that were removed, and whose volumes stay.
+	membership, err := s.membership(mine.Name, nil)
 	if err != nil {
 		return err
 	}
@@ -178,7 +180,7 @@ func (s *Supervisor) join(ctx context.Context, byCopy bool, c *group.Cluster) er
 	if err := s.register(ctx, &c.Record, true); err != nil {
 		return err
 	}
-	membership, err := s.membership(c.Record.Name, c)
+	membership, err := s.membership(c.Record.Name, c.Volumes)
 	if err != nil {
 		return err
 	}

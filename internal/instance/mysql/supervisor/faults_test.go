@@ -100,6 +100,23 @@ func TestVolumes(t *testing.T) {
 	})
 }
 
+// TestLastServer: the only server that is left leads again after a start, although the volumes of others stay.
+func TestLastServer(t *testing.T) {
+	w := newWorld(t, 1)
+	w.nameless = map[string]bool{pod(1): true, pod(2): true}
+	for name := range w.nameless {
+		if err := os.Mkdir(filepath.Join(w.dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start(0)
+	w.until("a primary", upWithin, func() bool { return w.leader() == pod(0) })
+	w.leave(0)
+	w.start(0)
+	began := time.Now()
+	w.until("a primary again", upWithin, func() bool { return w.ledSince(began) })
+}
+
 // crash ends a server and its supervisor at once.
 func (w *world) crash(n int) {
 	w.t.Helper()

@@ -40,7 +40,7 @@ func TestAddress(t *testing.T) {
 	}
 	joins := func(s *Supervisor) string {
 		t.Helper()
-		m, err := s.membership("g", clusterOf(pod(0), pod(1)))
+		m, err := s.membership("g", clusterOf(pod(0), pod(1)).Volumes)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -482,14 +482,14 @@ func (s *Supervisor) problem(err error) {
 	s.failing = message
 }
 
-// membership returns how the server takes part in a group.
-func (s *Supervisor) membership(name string, c *group.Cluster) (server.Membership, error) {
+// membership returns how the server takes part in a group, given the volumes of the servers that it may join by.
+func (s *Supervisor) membership(name string, volumes []group.Volume) (server.Membership, error) {
 	address, err := s.address()
 	if err != nil {
 		return server.Membership{}, err
 	}
 	m := server.Membership{Name: name, Address: address}
-	for _, v := range c.Volumes {
+	for _, v := range volumes {
 		if v.Pod != s.Pod {
 			m.Seeds = append(m.Seeds, s.outside.Address(v.Pod))
 		}

@@ -39,6 +39,9 @@ type world struct {
 	marked  time.Time
 	away    map[string]bool
 
+	// nameless are the servers whose names lead nowhere: they were removed, and their volumes stay.
+	nameless map[string]bool
+
 	// options are more options of the servers that are started from now on, as lines.
 	options string
 
@@ -223,7 +226,12 @@ type around struct {
 
 func (w *world) address(pod string) string { return fmt.Sprintf("127.0.0.1:%d", w.port+ordinal(pod)) }
 
-func (a *around) Address(pod string) string { return a.address(pod) }
+func (a *around) Address(pod string) string {
+	if a.nameless[pod] {
+		return pod + ".invalid:3306"
+	}
+	return a.address(pod)
+}
 
 func (a *around) PodOf(address string) string {
 	var port int
