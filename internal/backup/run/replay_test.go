@@ -63,6 +63,16 @@ func (r *replayed) in(t *testing.T) string {
 	return out.String()
 }
 
+// binaryLogs returns a job that archives binary logs on a volume, or replays them.
+func binaryLogs(t *testing.T, volume string, now func() time.Time) *job {
+	t.Helper()
+	task := backup.Task{Method: backup.BinaryLog, Namespace: "shop", Name: "ledger-backup", Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "b"}}
+	j := &job{Program: &Program{Volume: volume, Log: discard, Now: now}, task: task, hide: &secrets{}, log: discard}
+	must(t, j.open(t.Context()))
+	t.Cleanup(j.close)
+	return j
+}
+
 // TestReplay: what is received becomes a segment, which a restore applies up to its time, and which expires once the
 // oldest backup has all of it. The binary log is of MySQL; TestMySQLArchive does the same with its server.
 func TestReplay(t *testing.T) {
@@ -73,11 +83,7 @@ func TestReplay(t *testing.T) {
 		return out
 	}
 	now := time.Date(2026, 11, 28, 0, 42, 0, 0, time.UTC)
-	p := &Program{Volume: t.TempDir(), Log: discard, Now: func() time.Time { return now }}
-	task := backup.Task{Method: backup.BinaryLog, Namespace: "shop", Name: "ledger-backup", Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "b"}}
-	j := &job{Program: p, task: task, hide: &secrets{}, log: discard}
-	must(t, j.open(t.Context()))
-	defer j.close()
+	j := binaryLogs(t, t.TempDir(), func() time.Time { return now })
 	must(t, (&archiver{job: j}).record(t.Context(), segment.Reached{System: "one"}))
 	said := 0
 	a := &archiver{job: j, pace: pace, system: "one", have: set("1-8"), say: func(Archived) { said++ }}
@@ -110,16 +116,16 @@ func TestReplay(t *testing.T) {
 		"Later":   {reason: "The archive ends before.", position: "1-8", until: now, fails: backup.BackupMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			task := task
+			task := j.task
 			if !tc.until.IsZero() {
 				task.Time = &tc.until
 			}
 			to := &replayed{dir: t.TempDir()}
-			err := p.ReplayLogs(t.Context(), task, copyOf(tc.position), to)
+			err := j.ReplayLogs(t.Context(), task, copyOf(tc.position), to)
 			if backup.ReasonOf(err) != tc.fails {
 				t.Fatalf("%s\nReplayLogs(): want reason %q, got %v", tc.reason, tc.fails, err)
 			}
-			if before := p.CanReplay(t.Context(), task, copyOf(tc.position)); backup.ReasonOf(before) != tc.fails {
+			if before := j.CanReplay(t.Context(), task, copyOf(tc.position)); backup.ReasonOf(before) != tc.fails {
 				t.Errorf("%s\nCanReplay(): want reason %q, got %v", tc.reason, tc.fails, before)
 			}
 			if tc.fails != "" {
@@ -151,11 +157,7 @@ func TestReplay(t *testing.T) {
 // TestReplayGone: a backup beside which binary logs were archived is not restored to its end without them.
 func TestReplayGone(t *testing.T) {
 	now := time.Date(2026, 11, 28, 0, 42, 0, 0, time.UTC)
-	p := &Program{Volume: t.TempDir(), Log: discard, Now: func() time.Time { return now }}
-	task := backup.Task{Method: backup.BinaryLog, Namespace: "shop", Name: "ledger-backup", Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "b"}}
-	j := &job{Program: p, task: task, hide: &secrets{}, log: discard}
-	must(t, j.open(t.Context()))
-	defer j.close()
+	j := binaryLogs(t, t.TempDir(), func() time.Time { return now })
 	archived := func(want bool) {
 		t.Helper()
 		if got, err := j.archived(t.Context(), "one"); got != want || err != nil {
@@ -169,36 +171,33 @@ func TestReplayGone(t *testing.T) {
 	archived(true)
 
 	m := &backup.Manifest{ID: "20261128T004100Z-abcdef", Method: backupv1.Physical, System: "one", Archived: true, Started: now, Finished: now}
-	must(t, p.CanReplay(t.Context(), task, m))
+	must(t, j.CanReplay(t.Context(), j.task, m))
 	must(t, j.store.Delete(t.Context(), reachedObject("one")))
-	if err := p.CanReplay(t.Context(), task, m); backup.ReasonOf(err) != backup.ArchiveGap {
+	if err := j.CanReplay(t.Context(), j.task, m); backup.ReasonOf(err) != backup.ArchiveGap {
 		t.Errorf("CanReplay() without an archive: want reason %s, got %v", backup.ArchiveGap, err)
 	}
 	m.Archived = false
-	must(t, p.CanReplay(t.Context(), task, m))
+	must(t, j.CanReplay(t.Context(), j.task, m))
 }
 
 // TestCutLate: what waited for the store is found by a restore of a backup that was made meanwhile.
 func TestCutLate(t *testing.T) {
 	now := time.Date(2026, 11, 28, 0, 42, 0, 0, time.UTC)
-	p := &Program{Volume: filepath.Join(t.TempDir(), "volume"), Log: discard, Now: func() time.Time { return now }}
-	task := backup.Task{Method: backup.BinaryLog, Namespace: "shop", Name: "ledger-backup", Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "b"}}
-	must(t, os.Mkdir(p.Volume, 0o700))
-	j := &job{Program: p, task: task, hide: &secrets{}, log: discard}
-	must(t, j.open(t.Context()))
-	defer j.close()
+	volume := filepath.Join(t.TempDir(), "volume")
+	must(t, os.Mkdir(volume, 0o700))
+	j := binaryLogs(t, volume, func() time.Time { return now })
 	a := &archiver{job: j, pace: pace, system: "one", say: func(Archived) {}}
 	received := t.TempDir()
 	content, err := os.ReadFile(filepath.Join("..", "binlog", "testdata", "rows"))
 	must(t, err)
 	write(t, received, map[string]string{"binlog.000003": string(content), "binlog.000004": ""})
-	must(t, os.RemoveAll(p.Volume))
-	must(t, os.WriteFile(p.Volume, nil, 0o600))
+	must(t, os.RemoveAll(volume))
+	must(t, os.WriteFile(volume, nil, 0o600))
 	if err := a.read(t.Context(), received, false); err == nil {
 		t.Fatal("read(): want an error while there is no store")
 	}
-	must(t, os.Remove(p.Volume))
-	must(t, os.Mkdir(p.Volume, 0o700))
+	must(t, os.Remove(volume))
+	must(t, os.Mkdir(volume, 0o700))
 	now = now.Add(26 * time.Hour)
 	must(t, a.read(t.Context(), received, false))
 	l, err := j.store.Since(t.Context(), now.Add(-segmentMargin))
@@ -210,11 +209,7 @@ func TestCutLate(t *testing.T) {
 
 // TestNewestCopy: backups that were not completed, as their pods were killed, do not hide the newest good one.
 func TestNewestCopy(t *testing.T) {
-	p := &Program{Volume: t.TempDir(), Log: discard, Now: time.Now}
-	task := backup.Task{Method: backup.BinaryLog, Namespace: "shop", Name: "ledger-backup", Destination: backupv1.Destination{Type: backupv1.Volume, Bucket: "b"}}
-	j := &job{Program: p, task: task, hide: &secrets{}, log: discard}
-	must(t, j.open(t.Context()))
-	defer j.close()
+	j := binaryLogs(t, t.TempDir(), time.Now)
 	s, err := j.storeOf(t.Context(), backupv1.Physical)
 	must(t, err)
 	defer func() { _ = s.Close() }()
