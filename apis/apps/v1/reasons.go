@@ -196,7 +196,7 @@ const (
 	ReasonNearlyFull = "NearlyFull"
 
 	// ReasonFull means that a volume is filled to more than 90 percent: raise storageSize now, since
-	// PostgreSQL stops when it is full.
+	// PostgreSQL stops when it is full, and MySQL acknowledges no write.
 	// +storeplane:of=DatabaseCluster: StorageHealthy
 	ReasonFull = "Full"
 
@@ -231,6 +231,11 @@ const (
 	// for that.
 	// +storeplane:of=DatabaseCluster: event
 	ReasonRollingUpdate = "RollingUpdate"
+
+	// ReasonVolumeFull means that a server of MySQL leaves its group, since its volume is full and
+	// the others can go on without it: raise storageSize.
+	// +storeplane:of=DatabaseCluster: event
+	ReasonVolumeFull = "VolumeFull"
 
 	// ReasonVolumeResize means that a volume is expanded.
 	// +storeplane:of=DatabaseCluster: event

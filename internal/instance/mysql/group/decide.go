@@ -121,6 +121,9 @@ type Action struct {
 	// removed, then.
 	Own bool
 
+	// Full is true if the server waits for room on its volume while others serve.
+	Full bool
+
 	// Queued is true if the server waits for its turn to copy a member.
 	Queued bool
 
@@ -173,6 +176,10 @@ func (c *Cluster) follow(own, primary *Report) Action {
 		return wait("Waiting for %s, which runs group %s: the group of this cluster is %s", primary.Pod, primary.Group, c.Record.Name)
 	case own.Data == Empty:
 		return Action{Verb: InitializeCopy}
+	case own.Data == Whole && own.Full:
+		a := wait("Waiting for room on volume claim %s, which is full: raise storageSize", c.claim(c.Pod))
+		a.Full = true
+		return a
 	case !own.Running:
 		return own.starting()
 	case primary.lists(c.Address):

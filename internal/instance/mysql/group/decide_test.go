@@ -119,6 +119,12 @@ func TestDecide(t *testing.T) {
 	}
 	wait := func(message string) Action { return Action{Verb: Stay, Message: message} }
 
+	full := func(c *Cluster) {
+		r := c.Reports["db-0"]
+		r.Full = true
+		c.Reports["db-0"] = r
+	}
+	roomless := Action{Verb: Stay, Full: true, Message: "Waiting for room on volume claim data-db-0, which is full: raise storageSize"}
 	purge := func(text string) func(*Cluster) {
 		return func(c *Cluster) {
 			for pod, r := range c.Reports {
@@ -187,6 +193,10 @@ func TestDecide(t *testing.T) {
 		}, want: Action{Verb: JoinByCopy}},
 		"Joins":         {reason: "A server whose transactions the group has joins.", servers: "oPS", transactions: []string{"#:1-5", all, all}, want: Action{Verb: Join}},
 		"JoinsTwo":      {reason: "Two of three are a group.", servers: "oPS-", transactions: []string{all, all, all}, want: Action{Verb: Join}},
+		"Full":          {reason: "A server without room waits for some.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: full, want: roomless},
+		"FullStops":     {reason: "It is not started either: that would wait for a minute.", servers: "sPS", but: full, want: roomless},
+		"FullCopies":    {reason: "What a copy replaces makes room.", servers: "cPS", transactions: []string{"", all, all}, but: full, want: Action{Verb: JoinByCopy}},
+		"FullNewest":    {reason: "Where no other server serves it leads.", servers: "ooo", transactions: []string{all, "#:1-5", "#:1-5"}, but: full, want: Action{Verb: Bootstrap}},
 		"Suspect":       {reason: "The primary's report may be older than what the server has received.", servers: "oPS", transactions: []string{"#:1-10", all, all}, want: Action{Verb: Stay, Suspect: true, Message: "Waiting for a newer report of db-1"}},
 		"Errant":        {reason: "A server with transactions of its own copies a member.", servers: "oPS", transactions: []string{"#:1-10", all, all}, but: func(c *Cluster) { c.Suspected = 2 }, want: Action{Verb: SetAside, Own: true, Message: "has transactions that the group does not have, 1 in all: #:10"}},
 		"Fails":         {reason: "A server that cannot be brought up to date copies a member.", servers: "oPS", transactions: []string{"#:1-5", all, all}, but: func(c *Cluster) { c.Failures = 5 }, want: Action{Verb: SetAside, Message: "could not be brought up to date in 5 attempts"}},

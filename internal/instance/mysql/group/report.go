@@ -70,6 +70,10 @@ type Report struct {
 	View    string   `json:"view,omitempty"`
 	Members []Member `json:"members,omitempty"`
 
+	// Full is true if the volume has hardly any room left: MySQL waits for room with each commit, for as long as
+	// it takes, while the group still counts on the server.
+	Full bool `json:"full,omitempty"`
+
 	// Problem describes why the server does not run or cannot join, or is empty.
 	Problem string `json:"problem,omitempty"`
 

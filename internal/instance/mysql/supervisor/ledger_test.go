@@ -154,6 +154,19 @@ func (l *ledger) longest() time.Duration {
 	return gap
 }
 
+// acknowledged returns how many writes were acknowledged, and since how long ago the last one was.
+func (l *ledger) acknowledged() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.acked)
+}
+
+func (l *ledger) since() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.last)
+}
+
 // check ends the ledger, and fails the test unless all servers have each acknowledged row.
 func (l *ledger) check() {
 	l.w.t.Helper()

@@ -111,19 +111,24 @@ var (
 // agree reports whether a majority of this primary's view says that it is in that view: a server that
 // is cut off, or was frozen, still has an old one.
 func (s *Supervisor) agree(ctx context.Context, own *group.Report, c *group.Cluster) bool {
-	var others []string
-	for _, m := range own.Members {
-		if pod := s.outside.PodOf(m.Address); pod != s.Pod {
-			others = append(others, pod)
-		}
-	}
-	reports := map[string]group.Report{}
+	reports, others := map[string]group.Report{}, s.others(own)
 	if len(others) > 0 {
 		reports = s.outside.Peers(ctx, others...)
 	}
 	reports[s.Pod] = *own
 	p := group.Live(reports, c.Record.Name)
 	return p != nil && p.Pod == s.Pod
+}
+
+// others returns the pods of the other members.
+func (s *Supervisor) others(own *group.Report) []string {
+	var others []string
+	for _, m := range own.Members {
+		if pod := s.outside.PodOf(m.Address); pod != s.Pod {
+			others = append(others, pod)
+		}
+	}
+	return others
 }
 
 // enroll has the record say who is in the primary's view. A member that is outside of it has

@@ -165,6 +165,12 @@ type Supervisor struct {
 	restoreFailed time.Time
 	restorePause  time.Duration
 
+	// isFull is true while the volume counts as full, and fullSince is since when it is, or zero.
+	// roomless is true while the server waits for room, and is not needed to decide who leads.
+	isFull    bool
+	fullSince time.Time
+	roomless  bool
+
 	// cause is why the program ended last, or "".
 	cause string
 
@@ -229,8 +235,8 @@ func (s *Supervisor) Report(ctx context.Context) (group.Report, error) {
 		return r, err
 	}
 	r.Data = data
-	if data == group.Empty {
-		return r, nil
+	if r.Full, err = s.full(); err != nil || data == group.Empty {
+		return r, err
 	}
 	observed := r
 	if err := s.server.Observe(ctx, &observed); err != nil {
@@ -327,7 +333,8 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	var failed error
 	if own.Joined() {
 		s.suspected = 0
-		if err := s.inGroup(); err != nil {
+		yields, err := s.yield(ctx, &own)
+		if err := errors.Join(err, s.inGroup()); err != nil || yields {
 			return err
 		}
 		failed = s.tend(ctx, &own)
@@ -404,9 +411,13 @@ func (s *Supervisor) keepRunning() error {
 			s.ended(s.process.Problem())
 		}
 		s.process = nil
+		s.mu.Lock()
+		s.answered = time.Time{}
+		s.mu.Unlock()
 	}
 	data, err := s.Files.Data()
-	if err != nil || data == group.Empty || time.Since(s.failed) < s.pause {
+	if err != nil || data == group.Empty || time.Since(s.failed) < s.pause || s.roomless {
+		// Without room the start would wait, for a minute each time, also once there is some.
 		return err
 	}
 	if data == group.Copy {
