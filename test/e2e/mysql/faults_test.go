@@ -323,13 +323,7 @@ func (d *database) hasUsers(ctx context.Context, _ notes) error {
 
 func (d *database) hibernates(ctx context.Context, n notes) error {
 	start := time.Now()
-	if err := d.change(ctx, harness.Patch{"hibernated": true}); err != nil {
-		return err
-	}
-	err := d.world.Await(ctx, settled, "all servers to stop", func() (bool, string) {
-		return len(d.pods()) == 0, fmt.Sprintf("%d run", len(d.pods()))
-	})
-	if err != nil {
+	if err := d.sleeps(ctx); err != nil {
 		return err
 	}
 	n.Addf("asleep after %.0fs", time.Since(start).Seconds())
@@ -337,7 +331,7 @@ func (d *database) hibernates(ctx context.Context, n notes) error {
 	if err := d.change(ctx, harness.Patch{"hibernated": nil}); err != nil {
 		return err
 	}
-	err = d.whole(ctx, baseSize)
+	err := d.whole(ctx, baseSize)
 	n.Addf("awake after %.0fs", time.Since(start).Seconds())
 	return err
 }

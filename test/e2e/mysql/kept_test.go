@@ -91,12 +91,9 @@ func (d *database) comesBackOtherwise(ctx context.Context, n notes) error {
 
 // agesFirst executes a statement while the first server is cut off, and deletes the claim.
 func (d *database) agesFirst(ctx context.Context, statement string) (err error) {
-	first := d.world.Get("Pod", setName+"-0")
-	if p := d.primary(); p != nil && p.GetUID() == first.GetUID() {
-		if err := errors.Join(d.deletePod(ctx, first), d.succeeded(ctx, first), d.whole(ctx, baseSize)); err != nil {
-			return err
-		}
-		first = d.world.Get("Pod", first.GetName())
+	first, err := d.follows(ctx, server(0))
+	if err != nil {
+		return err
 	}
 	heal, err := d.separate(ctx, first, d.others(first)...)
 	if err != nil {

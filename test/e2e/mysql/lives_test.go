@@ -75,8 +75,17 @@ func (d *database) renews(ctx context.Context, n notes) error {
 	if _, err := d.inStore(ctx, []byte(plain), "data", "exec", "mysql", "SELECT 1"); plain == uri || err == nil || !strings.Contains(err.Error(), "require_secure_transport") {
 		return fmt.Errorf("a client without TLS is not refused for that: %w", err)
 	}
+	return d.ages(ctx, n)
+}
+
+// endFormat is how MySQL writes when a certificate ends.
+const endFormat = "Jan _2 15:04:05 2006 MST"
+
+// ages replaces the certificate by an old one, and waits until all servers show a new one to clients.
+func (d *database) ages(ctx context.Context, n notes) error {
 	before := d.uids()
 	var authority pki.Pair
+	var err error
 	if authority.Certificate, err = d.value(authoritySecret, "ca.crt"); err != nil {
 		return err
 	}
@@ -104,7 +113,7 @@ func (d *database) renews(ctx context.Context, n notes) error {
 			return false, err
 		}
 		for pod, end := range now {
-			if at, err := time.Parse("Jan _2 15:04:05 2006 MST", end); err != nil || end == shown[pod] || at.Before(time.Now().Add(80*24*time.Hour)) {
+			if at, err := time.Parse(endFormat, end); err != nil || end == shown[pod] || at.Before(time.Now().Add(80*24*time.Hour)) {
 				return false, errors.Join(err, fmt.Errorf("%s shows one that ends at %s", pod, end))
 			}
 		}

@@ -24,7 +24,10 @@ var (
 	cluster = tests.Cluster
 )
 
-func TestMain(m *testing.M) { tests.Main(m) }
+func TestMain(m *testing.M) {
+	tests.Cleanup = harness.Unshrink
+	tests.Main(m)
+}
 
 // TestMySQL: the checks pass in their order. Without -full only the quick ones run.
 func TestMySQL(t *testing.T) {
@@ -34,7 +37,7 @@ func TestMySQL(t *testing.T) {
 	}
 	fs := []types.Feature{group(), store()}
 	if tests.Full() {
-		fs = append(fs, production())
+		fs = append(fs, development(), production())
 	}
 	tests.Test(t, fs...)
 }
@@ -82,6 +85,15 @@ func group() types.Feature {
 		Feature()
 }
 
+// development is one server, which leaves nothing when it is deleted.
+func development() types.Feature {
+	d := &database{namespace: "e2e-mysql-development", manifest: "mysql/development.yaml"}
+	return tests.Feature("a MySQL in development", d.namespace).
+		Full("deleted in development it leaves nothing, and its name is free", d.livesTwice).
+		Full("deleted and claimed again at once it starts, many times", d.livesAtOnce).
+		Feature()
+}
+
 // production are servers whose claim is protected, and whose volumes stay when it is deleted.
 func production() types.Feature {
 	d := &database{namespace: "e2e-mysql-production", manifest: "mysql/production.yaml", base: harness.Patch{"size": baseSize, "users": nil, "databases": nil}}
@@ -91,10 +103,21 @@ func production() types.Feature {
 		Full("no client connects without TLS, and a certificate is renewed while the servers run", d.withClient(d.under(whenPlanned, d.renews))).
 		Full("a password is rotated, and a removed user is locked out", d.withClient(d.under(whenPlanned, d.rotates))).
 		Full("a replica that is cut off waits for the primary that serves", d.under(whenFailed, d.cutsReplicaOff)).
+		Full("certificate of a refused claim is renewed", d.withClient(d.under(whenPlanned, d.renewsRefused))).
+		Full("certificate that is brought is used, and given up again", d.withClient(d.under(whenPlanned, d.bringsTLS))).
+		Full("servers whose own certificate is lost know each other by the next one", d.under(whenPlanned, d.losesControl)).
+		Full("image that does not exist is reported, and healed by going back", d.under(whenPlanned, d.missesImage)).
+		Full("API server is frozen for 2 minutes", d.under(whenPlanned, d.losesAPIServerLong)).
 		Full("primary is lost with Crossplane and its functions scaled to zero", d.under(whenFailed, d.losesCrossplane)).
 		Full("volumes grow while the servers run", d.under(whenPlanned, d.grows)).
+		Full("wakes with one server, whose volume is not the newest", d.wakesSmaller).
 		Full("claimed again over its volumes", d.comesBack).
 		Full("claimed again with other sizes, over volumes of which one is the newest", d.comesBackOtherwise).
+		Full("claimed again over a volume of another database no server leads until it is removed", d.meetsForeign).
+		Full("claimed again over volumes that parted no server leads until one is named", d.meetsParted).
+		Full("each server has a disk of its own", d.hasSmallDisks).
+		Full("disk of the primary is full", d.under(whenFull, d.fillsPrimary)).
+		Full("disk of a replica is full", d.under(whenPlanned, d.fillsReplica)).
 		Feature()
 }
 

@@ -26,7 +26,8 @@ const fewCopies = 0.05
 func soak() types.Feature {
 	d := &database{namespace: "e2e-mysql-soak", manifest: "mysql/soak.yaml", base: harness.Patch{"size": baseSize}}
 	before := func(f suite.Feature) suite.Feature {
-		return f.Quick("three servers come up, and their binary logs are archived", d.comesUpArchived)
+		return f.Quick("three servers come up, and their binary logs are archived", d.comesUpArchived).
+			Quick("each server has a disk of its own", d.hasSmallDisks)
 	}
 	return tests.Soak("a group of MySQL", d.namespace, d.faults(), before, d.survives).
 		Quick("servers rejoin without a copy", d.copiesFew).
@@ -50,6 +51,7 @@ func (d *database) faults() map[string]suite.Fault {
 		"all pods are lost right after a failover": always(d.losesAllAfterFailover),
 		"API server is away":                       always(d.losesAPIServer),
 		"store is away":                            always(d.losesStore),
+		"disk of a server is full":                 d.fillsAny,
 		"pod that archives is deleted":             always(d.losesArchiver),
 	}
 }
