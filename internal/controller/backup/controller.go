@@ -90,19 +90,21 @@ func isAtRest(b *backupv1.Backup) bool {
 }
 
 // restsFor returns the poll interval of a Backup at rest. It ends interval after the next scheduled
-// backup, which is overdue then if it has not begun, and for the backups of a DatabaseCluster's own interval
-// after the time up to which the archive can be restored should have advanced.
+// backup, which is overdue then if it has not begun, and for backups beside which a DatabaseCluster archives its log
+// interval after the time up to which the archive can be restored should have advanced.
 func restsFor(b *backupv1.Backup, interval time.Duration, now time.Time) time.Duration {
 	long := calm * interval
 	o := &b.Status.AtProvider
 	if next := o.NextScheduleTime; next != nil {
 		long = min(long, max(next.Sub(now), 0)+interval)
 	}
-	if !byCluster(&b.Spec.ForProvider) {
+	switch p := &b.Spec.ForProvider; {
+	case p.Method != backupv1.Physical:
 		return long
-	}
-	if o.LastRecoverableTime == nil {
+	case o.LastRecoverableTime == nil && byCluster(p):
 		return interval
+	case o.LastRecoverableTime == nil:
+		return long
 	}
 	if due := instance.ArchiveStep + interval - now.Sub(o.LastRecoverableTime.Time); due > -silent {
 		long = min(long, max(due, interval))

@@ -123,6 +123,9 @@ func TestPoll(t *testing.T) {
 			b.Status.AtProvider.LastRecoverableTime = new(metav1.NewTime(now.Add(-ago)))
 		}
 	}
+	mysql := func(b *backupv1.Backup) {
+		b.Spec.ForProvider.Method, b.Spec.ForProvider.Source.Type = backupv1.Physical, backupv1.MySQL
+	}
 	cases := map[string]struct {
 		reason string
 		backup *backupv1.Backup
@@ -135,7 +138,11 @@ func TestPoll(t *testing.T) {
 		"Unarchived": {reason: "Nothing has been archived yet.", backup: good(func(b *backupv1.Backup) {
 			b.Spec.ForProvider.Method, b.Spec.ForProvider.Source.Type = backupv1.Physical, backupv1.PostgreSQL
 		}), want: time.Minute},
-		"Copies": {reason: "MySQL has no archive that advances.", backup: good(archived(10*time.Minute), func(b *backupv1.Backup) { b.Spec.ForProvider.Source.Type = backupv1.MySQL }), want: 10 * time.Minute},
+		"Copies":       {reason: "MySQL's archive advances as well.", backup: good(archived(10*time.Minute), mysql), want: time.Minute},
+		"CopiesBefore": {reason: "What was archived before the last step is read after the next one.", backup: good(archived(time.Minute), mysql), want: 5 * time.Minute},
+		"CopiesAlone":  {reason: "Copies without binary logs have no time that advances.", backup: good(mysql), want: 10 * time.Minute},
+		"CopiesOld":    {reason: "Nothing has been archived for long.", backup: good(archived(2*time.Hour), mysql), want: 10 * time.Minute},
+		"Dumps":        {reason: "A dump restores to its own time.", backup: good(archived(10*time.Minute), func(b *backupv1.Backup) { b.Spec.ForProvider.Method = backupv1.Logical }), want: 10 * time.Minute},
 		"Due": {reason: "The next backup should begin soon.", backup: good(func(b *backupv1.Backup) {
 			b.Status.AtProvider.NextScheduleTime = new(metav1.NewTime(now.Add(time.Minute)))
 		}), want: 2 * time.Minute},

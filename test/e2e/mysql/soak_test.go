@@ -145,6 +145,10 @@ func (d *database) copiesFew(_ context.Context, n notes) error {
 	return nil
 }
 
+// archivedWithin is how long it may take until a Backup reports that a time can be restored: the archive reports it in
+// steps of five minutes, and the Backup reads that a minute after it should.
+const archivedWithin = 10 * time.Minute
+
 // ofLedger selects the rows of a ledger, neighbours as ranges, as JSON.
 const ofLedger = `SELECT JSON_ARRAYAGG(JSON_OBJECT('writer', writer, 'first', first, 'last', last)) FROM (
   SELECT writer, min(seq) AS first, max(seq) AS last FROM (
@@ -162,7 +166,7 @@ func (d *database) restoresAll(ctx context.Context, n notes) error {
 	}
 	read := time.Now()
 	backup := claimName + "-backup"
-	err = d.world.Await(ctx, settled, "the archive to have all of it", func() (bool, string) {
+	err = d.world.Await(ctx, archivedWithin, "the archive to have all of it", func() (bool, string) {
 		u := d.world.Get("Backup", backup)
 		last := harness.Field(u, "status", "atProvider", "lastRecoverableTime")
 		at, err := time.Parse(time.RFC3339, last)
