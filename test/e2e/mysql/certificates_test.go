@@ -89,10 +89,6 @@ func (d *database) bringsTLS(ctx context.Context, n notes) error {
 	if err != nil {
 		return fmt.Errorf("cannot read a certificate: %w", err)
 	}
-	own, err := d.value(connection, "ca.crt")
-	if err != nil {
-		return err
-	}
 	if err := d.change(ctx, harness.Patch{"tls": harness.Patch{"secretName": broughtSecret}}); err != nil {
 		return err
 	}
@@ -106,24 +102,25 @@ func (d *database) bringsTLS(ctx context.Context, n notes) error {
 	if _, err := cluster.Kube.CoreV1().Secrets(d.namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("cannot create Secret %s: %w", broughtSecret, err)
 	}
-	if err := d.connectsBy(ctx, ca.Certificate, func(end time.Time) bool { return end.Equal(cert.NotAfter) }); err != nil {
+	if err := d.connectsBy(ctx, ca.Certificate, cert.NotAfter, true); err != nil {
 		return fmt.Errorf("the certificate that was brought: %w", err)
 	}
 	n.Addf("brought after %.0fs", time.Since(start).Seconds())
 	if err := d.change(ctx, harness.Patch{"tls": nil}); err != nil {
 		return err
 	}
-	if err := d.connectsBy(ctx, own, func(end time.Time) bool { return !end.Equal(cert.NotAfter) }); err != nil {
+	if err := d.connectsBy(ctx, ca.Certificate, cert.NotAfter, false); err != nil {
 		return fmt.Errorf("the servers' own certificate: %w", err)
 	}
 	return cluster.Delete(ctx, "Secret", d.namespace, broughtSecret)
 }
 
-// connectsBy waits until the connection has an authority, all servers are well, and show a certificate with an end.
-func (d *database) connectsBy(ctx context.Context, authority string, shown func(end time.Time) bool) error {
-	err := d.world.Await(ctx, settled, "the connection to have the authority", func() (bool, string) {
+// connectsBy waits until the connection has an authority, all servers are well, and show a certificate with an end; or,
+// if by is false, until they have and show another one.
+func (d *database) connectsBy(ctx context.Context, authority string, end time.Time, by bool) error {
+	err := d.world.Await(ctx, settled, "the connection's authority to change", func() (bool, string) {
 		have, err := d.value(connection, "ca.crt")
-		return err == nil && have == authority, fmt.Sprintf("%v; %s", err, d.status())
+		return err == nil && (have == authority) == by, fmt.Sprintf("%v; %s", err, d.status())
 	})
 	if err := errors.Join(err, d.whole(ctx, baseSize)); err != nil {
 		return err
@@ -133,9 +130,9 @@ func (d *database) connectsBy(ctx context.Context, authority string, shown func(
 		if err != nil {
 			return false, err
 		}
-		for pod, end := range ends {
-			if at, err := time.Parse(endFormat, end); err != nil || !shown(at) {
-				return false, errors.Join(err, fmt.Errorf("%s shows one that ends at %s", pod, end))
+		for pod, shown := range ends {
+			if at, err := time.Parse(endFormat, shown); err != nil || at.Equal(end) != by {
+				return false, errors.Join(err, fmt.Errorf("%s shows one that ends at %s", pod, shown))
 			}
 		}
 		return true, nil
