@@ -105,7 +105,7 @@ func production() types.Feature {
 		Full("a replica that is cut off waits for the primary that serves", d.under(whenFailed, d.cutsReplicaOff)).
 		Full("certificate of a refused claim is renewed", d.withClient(d.under(whenPlanned, d.renewsRefused))).
 		Full("certificate that is brought is used, and given up again", d.withClient(d.under(whenPlanned, d.bringsTLS))).
-		Full("servers whose own certificate is lost know each other by the next one", d.under(whenPlanned, d.losesControl)).
+		Full("servers whose own certificate is lost know each other by the next one", d.under(whenFailed, d.losesControl)).
 		Full("image that does not exist is reported, and healed by going back", d.under(whenPlanned, d.missesImage)).
 		Full("API server is frozen for 2 minutes", d.under(whenPlanned, d.losesAPIServerLong)).
 		Full("primary is lost with Crossplane and its functions scaled to zero", d.under(whenFailed, d.losesCrossplane)).
