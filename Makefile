@@ -191,8 +191,8 @@ e2e-full: ## Run a suite in full: SUITE=core|postgresql|mysql|backup|appconfig|p
 	hack/with-cluster.sh hack/e2e.sh --full "$(or $(SUITE),core)"
 
 .PHONY: soak
-soak: ## Hold a database of three under 50 faults: [SUITE=mysql] [SEED=N for the same faults again]. Takes up to an hour, on the cluster of KUBECONFIG, else on the embedded one.
-	hack/with-cluster.sh go run ./test/e2e/run --suite "$(or $(SUITE),postgresql)" --soak $(if $(SEED),--seed "$(SEED)")
+soak: ## Hold a database of three under 50 faults: [SUITE=mysql] [SEED=N for the same faults again] [FAULTS=50]. Takes up to an hour, on the cluster of KUBECONFIG, else on the embedded one.
+	hack/with-cluster.sh go run ./test/e2e/run --suite "$(or $(SUITE),postgresql)" --soak $(if $(SEED),--seed "$(SEED)") $(if $(FAULTS),--faults "$(FAULTS)")
 
 .PHONY: bench
 bench: ## Measure the function against a floor, in one run.

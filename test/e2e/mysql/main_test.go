@@ -117,7 +117,7 @@ func production() types.Feature {
 		Full("claimed again over volumes that parted no server leads until one is named", d.meetsParted).
 		Full("each server has a disk of its own", d.hasSmallDisks).
 		Full("disk of the primary is full", d.under(whenFull, d.fillsPrimary)).
-		Full("disk of a replica is full", d.under(whenPlanned, d.fillsReplica)).
+		Full("disk of a replica is full", d.under(whenFailed, d.fillsReplica)).
 		Feature()
 }
 

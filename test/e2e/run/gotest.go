@@ -61,7 +61,7 @@ func (c *cli) test(ctx context.Context, env []string, r *report) error {
 		args = append(args, "-checks="+c.Only)
 	}
 	if c.Soak {
-		args = append(args, fmt.Sprintf("-soak=%d", c.Seed))
+		args = append(args, fmt.Sprintf("-soak=%d", c.Seed), fmt.Sprintf("-faults=%d", c.Faults))
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = env

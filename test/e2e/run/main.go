@@ -26,13 +26,14 @@ var suites = []string{"core", "postgresql", "mysql", "backup", "appconfig", "pla
 var soaks = []string{"postgresql", "mysql"}
 
 type cli struct {
-	Suite string `default:"core" help:"Name of the suite to run."`
-	Full  bool   `help:"Repeat what may go wrong once in a while, and load for longer."`
-	Only  string `name:"run" help:"Run only checks whose name matches this regular expression, and what they build on." placeholder:"REGEXP"`
-	Soak  bool   `help:"Run nothing of suite postgresql or mysql but its soak: many faults, drawn by a seed."`
-	Seed  uint64 `help:"Seed of the soak. A drawn one by default."                                                      placeholder:"N"`
-	Keep  bool   `help:"Leave the suite's namespaces behind, to look at them. The next run removes them."`
-	Out   string `help:"Folder for what explains failures, and for pictures. A temporary one by default."     placeholder:"DIR"`
+	Suite  string `default:"core" help:"Name of the suite to run."`
+	Full   bool   `help:"Repeat what may go wrong once in a while, and load for longer."`
+	Only   string `name:"run" help:"Run only checks whose name matches this regular expression, and what they build on." placeholder:"REGEXP"`
+	Soak   bool   `help:"Run nothing of suite postgresql or mysql but its soak: many faults, drawn by a seed."`
+	Seed   uint64 `help:"Seed of the soak. A drawn one by default."                                                      placeholder:"N"`
+	Faults int    `default:"50" help:"Number of faults of the soak."`
+	Keep   bool   `help:"Leave the suite's namespaces behind, to look at them. The next run removes them."`
+	Out    string `help:"Folder for what explains failures, and for pictures. A temporary one by default."     placeholder:"DIR"`
 }
 
 var errFailed = errors.New("checks failed")
