@@ -23,7 +23,7 @@ const groupName = "5ca1ab1e-0000-4000-8000-000000000003"
 const runScript = `set -eu
 data=/var/lib/mysql/data
 if [ ! -d "$data/mysql" ]; then
-  mysqld --no-defaults --datadir="$data" --lower-case-table-names=0 --initialize-insecure
+  mysqld --no-defaults --datadir="$data" --lower-case-table-names=0 --secure-file-priv=NULL --initialize-insecure
 fi
 exec mysqld --defaults-file="/etc/plain/$KIND.cnf" --datadir="$data" --socket=/var/run/mysqld/mysqld.sock --pid-file=/tmp/mysqld.pid \
   --init-file="/etc/users/$KIND.sql" --server-id="$NUMBER" --report-host="$ADDRESS" --loose-group-replication-local-address="$ADDRESS:3306"
@@ -60,7 +60,7 @@ done 2>/dev/null`
 
 // itsOwn are prefixes of the options that are specific to a claim's server and do not affect its speed.
 var itsOwn = []string{
-	"datadir", "defaults-file", "no-defaults", "pid-file", "report-", "secure-file-priv", "server-id", "socket", "ssl-", "super-read-only", "tmpdir",
+	"datadir", "defaults-file", "no-defaults", "pid-file", "report-", "server-id", "socket", "ssl-", "super-read-only", "tmpdir",
 	"port", "persisted-globals-load", "lower-case-table-names", "require-secure-transport", "init-connect", "skip-name-resolve",
 	"loose-group-replication-ssl-mode", "loose-group-replication-recovery-ssl",
 }
