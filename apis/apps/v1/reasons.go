@@ -196,7 +196,8 @@ const (
 	ReasonNearlyFull = "NearlyFull"
 
 	// ReasonFull means that a volume is filled to more than 90 percent: raise storageSize now, since
-	// PostgreSQL stops when it is full, and MySQL acknowledges no write.
+	// PostgreSQL stops when it is full, and a MySQL from which no other server takes over
+	// acknowledges no write.
 	// +storeplane:of=DatabaseCluster: StorageHealthy
 	ReasonFull = "Full"
 
@@ -232,7 +233,7 @@ const (
 	// +storeplane:of=DatabaseCluster: event
 	ReasonRollingUpdate = "RollingUpdate"
 
-	// ReasonVolumeFull means that a server of MySQL leaves its group, since its volume is full and
+	// ReasonVolumeFull means that a server of MySQL has left its group, since its volume is full and
 	// the others can go on without it: raise storageSize.
 	// +storeplane:of=DatabaseCluster: event
 	ReasonVolumeFull = "VolumeFull"

@@ -64,7 +64,7 @@ func (d *database) leavesNothing(ctx context.Context) error {
 	})
 }
 
-// livesAtOnce deletes the claim and applies it again at once, many times, each time in another moment of its start.
+// livesAtOnce deletes the claim and applies it again at once, many times.
 func (d *database) livesAtOnce(ctx context.Context, n notes) error {
 	if err := errors.Join(d.begins(ctx), d.startStore(ctx)); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (d *database) begins(ctx context.Context) error {
 	return d.whole(ctx, 1)
 }
 
-// missesImage asks for a release whose image does not exist: the claim names it, one replica alone is away, and all is
+// missesImage asks for a release whose image does not exist: the claim names it, the primary stays, and all is
 // well once the version is the one of before.
 func (d *database) missesImage(ctx context.Context, n notes) error {
 	primary, start := d.primary(), time.Now()

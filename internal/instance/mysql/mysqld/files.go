@@ -74,6 +74,25 @@ func (f Files) clear(o Options) error {
 	return nil
 }
 
+// DropTemporary removes what a server has left that was killed and that no start uses: temporary files and temporary
+// tables (https://dev.mysql.com/doc/refman/9.7/en/innodb-temporary-tablespace.html). The server must not run.
+func (f Files) DropTemporary() error {
+	names := []string{filepath.Join(f.DataDir(), "ibtmp1")}
+	for _, pattern := range []string{filepath.Join(f.TemporaryDir(), "*"), filepath.Join(f.DataDir(), "#innodb_temp", "*.ibt")} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return fmt.Errorf("cannot find temporary files: %w", err)
+		}
+		names = append(names, found...)
+	}
+	for _, name := range names {
+		if err := os.RemoveAll(name); err != nil {
+			return fmt.Errorf("cannot remove temporary files: %w", err)
+		}
+	}
+	return nil
+}
+
 // Data returns what the volume holds.
 func (f Files) Data() (group.Data, error) {
 	there, err := exists(f.DataDir())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,5 +166,35 @@ func TestLastError(t *testing.T) {
 	}
 	if passed.String() != text {
 		t.Errorf("passed on: %q", passed.String())
+	}
+}
+
+// TestDropTemporary: what the next start would replace is removed, and nothing else.
+func TestDropTemporary(t *testing.T) {
+	f := Files{Volume: t.TempDir()}
+	kept := []string{"data/ibdata1", "data/auto.cnf", "data/#innodb_redo/#ib_redo1", "data/app/ledger.ibd", "data-aside-20260301T100000Z/ibtmp1"}
+	for _, name := range append([]string{"data/ibtmp1", "data/#innodb_temp/temp_1.ibt", "tmp/MLfd=33", "tmp/folder/file"}, kept...) {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(f.Volume, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(f.Volume, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.DropTemporary(); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	err := filepath.WalkDir(f.Volume, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			name, _ := filepath.Rel(f.Volume, path)
+			left = append(left, name)
+		}
+		return err
+	})
+	slices.Sort(left)
+	slices.Sort(kept)
+	if diff := cmp.Diff(kept, left); err != nil || diff != "" {
+		t.Errorf("DropTemporary(): %v: -want, +got:\n%s", err, diff)
 	}
 }

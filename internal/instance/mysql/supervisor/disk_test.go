@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
 // volumeOf gives a server a volume of its own.
@@ -59,6 +61,33 @@ func isNot(err, want error) error {
 		return nil
 	}
 	return err
+}
+
+// TestFullAtStart: a server whose volume is full is started if it is needed, as where all stop, and not if others serve.
+func TestFullAtStart(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		spare  bool
+		full   bool
+		ago    time.Duration
+		want   bool
+	}{
+		"Needed":  {reason: "Without it the others cannot decide who leads.", full: true},
+		"Spare":   {reason: "Others serve, and it would wait for a minute.", full: true, spare: true, want: true},
+		"HasRoom": {reason: "There is room.", spare: true},
+		"Anyway":  {reason: "From time to time it is tried: a start may make room.", full: true, spare: true, ago: startAnyway},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &Supervisor{roomless: true, failed: time.Now().Add(-tc.ago), isFull: tc.full}
+			s.Files.Volume = t.TempDir()
+			s.free = func(string) (uint64, error) { return leastRoom, nil }
+			s.spare(&group.Report{Full: tc.full}, &group.Action{Full: tc.spare && tc.full})
+			if got, err := s.waitsForRoom(); err != nil || got != tc.want {
+				t.Errorf("%s\nwaitsForRoom(): got %v, %v, want %v", tc.reason, got, err, tc.want)
+			}
+		})
+	}
 }
 
 // TestFullVolume: a server whose volume is full leaves its group, so that another one takes writes, or does not have

@@ -28,7 +28,7 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 	c.Reports = s.outside.Peers(ctx)
 	c.Reports[s.Pod] = *own
 	action := group.Decide(c)
-	s.roomless = action.Full
+	s.spare(own, &action)
 	s.suspected++
 	if !action.Suspect && action.Verb != group.SetAside {
 		s.suspected = 0

@@ -133,6 +133,14 @@ type Supervisor struct {
 	failures   int
 	opened     bool
 
+	// free returns how many bytes a volume has left.
+	free func(dir string) (uint64, error)
+
+	// fullSince is since when the volume of this member is full, or zero, and yielded when it left the group for that.
+	// roomless is true while the server waits for room, and is not needed to decide who leads.
+	fullSince, yielded time.Time
+	roomless           bool
+
 	// marked is the role that the pod is marked with, or nil if that is not known, and markedAt is
 	// when that was done.
 	marked   *bool
@@ -165,11 +173,8 @@ type Supervisor struct {
 	restoreFailed time.Time
 	restorePause  time.Duration
 
-	// isFull is true while the volume counts as full, and fullSince is since when it is, or zero.
-	// roomless is true while the server waits for room, and is not needed to decide who leads.
-	isFull    bool
-	fullSince time.Time
-	roomless  bool
+	// isFull is true while the volume counts as full.
+	isFull bool
 
 	// cause is why the program ended last, or "".
 	cause string
@@ -197,6 +202,8 @@ func New(c Config, outside Outside, log *slog.Logger, output io.Writer) *Supervi
 	return &Supervisor{
 		Config: c, outside: outside, log: log, output: output,
 		server: server.Server{Socket: c.Options.Socket()},
+		// Whether this server is needed is decided before it is started on a full volume.
+		roomless: true, failed: time.Now(), free: freeOf,
 	}
 }
 
@@ -349,7 +356,7 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	if own.Joined() {
 		return failed
 	}
-	s.opened = false
+	s.opened, s.fullSince = false, time.Time{}
 	return s.decide(ctx, &own)
 }
 
@@ -416,8 +423,10 @@ func (s *Supervisor) keepRunning() error {
 		s.mu.Unlock()
 	}
 	data, err := s.Files.Data()
-	if err != nil || data == group.Empty || time.Since(s.failed) < s.pause || s.roomless {
-		// Without room the start would wait, for a minute each time, also once there is some.
+	if err != nil || data == group.Empty || time.Since(s.failed) < s.pause {
+		return err
+	}
+	if waits, err := s.waitsForRoom(); err != nil || waits {
 		return err
 	}
 	if data == group.Copy {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,19 +23,29 @@ const (
 
 	// yieldWithin is how long a server may take to leave its group in order: one that waits for room already may not.
 	yieldWithin = 4 * time.Second
+
+	// agreeWithin is how long the other servers may take to agree on a primary, and startAnyway after what time a server
+	// that waits for room is started all the same.
+	agreeWithin = 30 * time.Second
+	startAnyway = 10 * time.Minute
 )
 
 // full reports whether the volume is full.
 func (s *Supervisor) full() (bool, error) {
-	used, size, err := volume.Usage(s.Files.Volume)
+	free, err := s.free(s.Files.Volume)
 	if err != nil {
 		return false, err
 	}
-	free := size - used
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isFull = free < leastRoom || s.isFull && free < enoughRoom
 	return s.isFull, nil
+}
+
+// freeOf returns how many bytes a volume has left.
+func freeOf(dir string) (uint64, error) {
+	used, size, err := volume.Usage(dir)
+	return size - used, err
 }
 
 // yield has a member whose volume is full leave its group, if others can go on without it, and reports whether it did.
@@ -51,25 +62,42 @@ func (s *Supervisor) yield(ctx context.Context, own *group.Report) (bool, error)
 	}
 	// The next attempt is as long after this one.
 	s.fullSince = time.Now()
-	if !group.Yields(own, s.outside.Peers(ctx, s.others(own)...), s.size(ctx, own)) {
+	if !group.Yields(own, s.outside.Peers(ctx, s.others(own)...)) {
 		return false, nil
 	}
-	s.Warn(ctx, appsv1.ReasonVolumeFull, fmt.Sprintf("%s leaves its group, since volume claim %s is full, and joins again once there is room: raise storageSize", s.Pod, instance.VolumeClaim(s.Pod)))
+	s.log.Info("Leaving the group, since the volume is full")
 	s.setLeads(false)
+	s.yielded, s.roomless = time.Now(), true
 	within, cancel := context.WithTimeout(ctx, yieldWithin)
 	defer cancel()
 	s.give(within)
 	// What waits for room would do so until there is some.
-	return true, s.process.Kill()
+	if err := s.process.Kill(); err != nil {
+		return true, err
+	}
+	select {
+	case <-s.process.Done():
+	case <-time.After(yieldWithin):
+		return true, errors.New("MySQL does not end")
+	}
+	err := s.Files.DropTemporary()
+	// The API server may not answer, and other servers serve by now.
+	warned, stop := context.WithTimeout(ctx, outsideWithin)
+	defer stop()
+	s.Warn(warned, appsv1.ReasonVolumeFull, fmt.Sprintf("%s has left its group, since volume claim %s is full, and joins again once there is room: raise storageSize", s.Pod, instance.VolumeClaim(s.Pod)))
+	return true, err
 }
 
-// size returns how many servers there have to be.
-func (s *Supervisor) size(ctx context.Context, own *group.Report) int {
-	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
-	defer cancel()
-	c, err := s.outside.Cluster(ctx)
-	if err != nil {
-		return len(own.Members)
-	}
-	return c.Size
+// waitsForRoom reports whether the server is not started, since its volume is full and it is not needed: its start would
+// wait for room, for a minute each time, also once there is some. From time to time it is, since a start may remove what
+// an interrupted statement has left.
+func (s *Supervisor) waitsForRoom() (bool, error) {
+	full, err := s.full()
+	return full && s.roomless && time.Since(s.failed) < startAnyway, err
+}
+
+// spare notes whether the server waits for room while others serve. Those that have just lost it agree on a primary
+// first.
+func (s *Supervisor) spare(own *group.Report, action *group.Action) {
+	s.roomless = action.Full || own.Full && time.Since(s.yielded) < agreeWithin
 }
