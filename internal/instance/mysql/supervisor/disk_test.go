@@ -21,6 +21,7 @@ func (w *world) volumeOf(n int) {
 	}
 	switch err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=800m"); {
 	case errors.Is(err, syscall.EPERM):
+		// Suite mysql fills the disks of servers on a cluster. This test is for developers who are root.
 		w.t.Skip("a volume of its own needs the right to mount one")
 	case err != nil:
 		w.t.Fatal(err)

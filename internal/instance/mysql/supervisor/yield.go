@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -78,7 +77,7 @@ func (s *Supervisor) yield(ctx context.Context, own *group.Report) (bool, error)
 	select {
 	case <-s.process.Done():
 	case <-time.After(yieldWithin):
-		return true, errors.New("MySQL does not end")
+		return true, fmt.Errorf("cannot end MySQL, whose volume is full: it runs %s after it was killed", yieldWithin)
 	}
 	err := s.Files.DropTemporary()
 	// The API server may not answer, and other servers serve by now.
