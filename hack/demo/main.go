@@ -76,7 +76,7 @@ func (c *cli) run(ctx context.Context, out io.Writer) error {
 	if _, err := claims.Apply(ctx, claim.GetName(), claim, metav1.ApplyOptions{FieldManager: "storeplane-demo", Force: true}); err != nil {
 		return fmt.Errorf("cannot file %s %s: %w", gvk.Kind, claim.GetName(), err)
 	}
-	fmt.Fprintf(out, "%s %s filed in namespace %s\n", gvk.Kind, claim.GetName(), claim.GetNamespace())
+	fmt.Fprintf(out, "%s %s applied in namespace %s\n", gvk.Kind, claim.GetName(), claim.GetNamespace())
 	ready, err := follow(ctx, out, claims, claim.GetName(), start)
 	if err != nil {
 		return err
