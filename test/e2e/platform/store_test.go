@@ -112,10 +112,19 @@ func unlabelled(k harness.Key) bool {
 }
 
 // storeIsLabelled compares the output of the published command with all objects in the namespace,
-// which contains nothing but the claim.
+// which contains nothing but the claim. What the command has to show are the objects that exist both
+// before and after it: the pods of Jobs come and go meanwhile.
 func storeIsLabelled(ctx context.Context, n notes) error {
 	if err := store.ready(ctx); err != nil {
 		return err
+	}
+	before, err := cluster.Objects(ctx, storeNamespace)
+	if err != nil {
+		return err
+	}
+	existed := map[harness.Key]bool{}
+	for _, o := range before {
+		existed[harness.KeyOf(&o)] = true
 	}
 	out, err := harness.Kubectl(ctx, "get", "all", "--selector=platform="+storeName, "--as="+teamUser, "--namespace="+storeNamespace, "--output=name")
 	if err != nil {
@@ -138,12 +147,12 @@ func storeIsLabelled(ctx context.Context, n notes) error {
 		}
 		resource, ok := inAll[k.Kind]
 		switch {
-		case ok && !shown[resource+"/"+k.Name]:
-			errs = append(errs, fmt.Errorf("kubectl get all does not show %s", k))
-		case !ok && o.GetLabels()["platform"] != storeName:
+		case o.GetLabels()["platform"] != storeName:
 			errs = append(errs, fmt.Errorf("%s has no label platform=%s", k, storeName))
 		case !ok:
 			rest[k.Kind]++
+		case existed[k] && !shown[resource+"/"+k.Name]:
+			errs = append(errs, fmt.Errorf("kubectl get all does not show %s", k))
 		}
 	}
 	n.Addf("%d objects shown, and beside them %v", len(shown), rest)
