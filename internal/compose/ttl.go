@@ -9,10 +9,18 @@ import "time"
 // lasts. Crossplane adds a jitter of a tenth. An event begins the time anew, so that a claim is not
 // composed for the time alone while its objects change.
 const (
-	initialTTL   = 5 * time.Second
-	startTTL     = 10 * time.Second
-	unsettledTTL = time.Minute
-	openTTL      = 10 * time.Second // An open breaker lets one event pass every 30 seconds.
+	initialTTL = 5 * time.Second
+	startTTL   = 10 * time.Second
+	openTTL    = 10 * time.Second // An open breaker lets one event pass every 30 seconds.
+
+	// retryTTL is the longest one for what is tried again: of a claim that has failed or is refused, or
+	// whose breaker stays open.
+	retryTTL = time.Minute
+
+	// waitingTTL is the longest one for a claim that waits for its objects, whose events announce what
+	// changes. It doubles, so that many claims that start together, and wait for each other's passes, do
+	// not ask for more passes than there can be.
+	waitingTTL = 5 * time.Minute
 
 	// reportedTTL is for a claim that is healthy and has yet to be reported ready. The event of its
 	// own status begins that pass earlier, unless it is dropped.
@@ -24,17 +32,37 @@ const (
 	settledTTL    = 10 * time.Minute
 	settledSpread = 20 * time.Minute
 
-	// growth divides the time that a state has lasted: after that share of it the claim is composed
-	// again.
+	// growth divides the time that a state has lasted in which something is tried again: after that
+	// share of it the claim is composed again.
 	growth = 6
 )
 
-// ttl returns the time to live of a response. interval is the one that the installation sets, or 0.
-func (c *Claim) ttl(settled bool, interval time.Duration) time.Duration {
-	if c.requeueWithin > 0 {
-		return min(c.requeueWithin, c.ttlOf(settled, interval))
+// progress is how far a claim has come, as far as times to live depend on it.
+type progress int
+
+const (
+	waits   progress = iota // for its objects
+	retries                 // what has failed or is refused
+	rests                   // since it has settled
+)
+
+// progressOf returns the progress of a claim with an outcome.
+func progressOf(o Outcome, isSettled bool) progress {
+	switch {
+	case isSettled:
+		return rests
+	case o.Phase == Failed:
+		return retries
 	}
-	return c.ttlOf(settled, interval)
+	return waits
+}
+
+// ttl returns the time to live of a response. interval is the one that the installation sets, or 0.
+func (c *Claim) ttl(p progress, interval time.Duration) time.Duration {
+	if c.requeueWithin > 0 {
+		return min(c.requeueWithin, c.ttlOf(p, interval))
+	}
+	return c.ttlOf(p, interval)
 }
 
 // RequeueWithin makes the next pass begin within a time, for changes that no event announces. Of
@@ -45,19 +73,21 @@ func (c *Claim) RequeueWithin(after time.Duration) {
 	}
 }
 
-func (c *Claim) ttlOf(settled bool, interval time.Duration) time.Duration {
+func (c *Claim) ttlOf(p progress, interval time.Duration) time.Duration {
 	if open, known := c.circuitOpenFor(); known {
 		if left := circuitCooldown - open; left > 0 {
 			return min(grown(open, initialTTL, openTTL), max(left, time.Second))
 		}
-		return grown(open, initialTTL, unsettledTTL)
+		return grown(open, initialTTL, retryTTL)
 	}
+	age, _ := c.NotReadyFor()
 	switch {
 	case !c.isWatched():
 		return initialTTL
-	case !settled:
-		age, _ := c.NotReadyFor()
-		return grown(age, startTTL, unsettledTTL)
+	case p == retries:
+		return grown(age, startTTL, retryTTL)
+	case p == waits:
+		return min(max(age, startTTL), waitingTTL)
 	case interval > 0:
 		return interval
 	default:
