@@ -132,39 +132,69 @@ func figuresOf(out string) ([]float64, error) {
 // all runs all comparisons and prints a line for each. It returns an error if a target is missed.
 func (b *bench) all(ctx context.Context) error {
 	fmt.Printf("an update and an insert per transaction, %d clients, the median of %d times %s each in turns\n", b.Clients, b.Rounds, b.For)
-	one, err := b.plain.single(ctx)
+	missed, err := b.one(ctx)
 	if err != nil {
-		return err
-	}
-	missed := b.compare(ctx, "claim of 1", one)
-	if err := b.plain.stop(ctx); err != nil {
 		return err
 	}
 	if err := b.grow(ctx); err != nil {
 		return err
 	}
-	three, err := b.plain.group(ctx)
+	three, err := b.plain.group(ctx, grouped, groupSize)
 	if err != nil {
 		return err
 	}
-	return errors.Join(missed, b.compare(ctx, "claim of 3", three))
+	r, err := b.compare(ctx, "claim of 3", three)
+	if err != nil {
+		return err
+	}
+	return errors.Join(missed, misses("claim of 3", r))
 }
 
-func (b *bench) compare(ctx context.Context, what string, base server) error {
-	claim, err := b.claim()
+// one compares a claim of one server with a server without a group, and with a group of one, which shows what part
+// of the difference is the group's. It returns whether the target is missed.
+func (b *bench) one(ctx context.Context) (missed, err error) {
+	s, err := b.plain.single(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r, err := sides.Compare(ctx, b.Rounds, b.side(base), b.side(claim))
+	r, err := b.compare(ctx, "claim of 1", s)
 	if err != nil {
-		return fmt.Errorf("cannot measure %s: %w", what, err)
+		return nil, err
 	}
-	fmt.Printf("%-11s %-6s %7.0f commits/s p99 %6.1f ms   %-6s %7.0f commits/s p99 %6.1f ms   ratios %.3f and %.3f\n", what,
-		base.name, r.Base[commits], r.Base[p99], claim.name, r.Other[commits], r.Other[p99], r.Ratio(commits), r.Ratio(p99))
+	missed = misses("claim of 1", r)
+	if err := b.plain.stop(ctx, single); err != nil {
+		return missed, err
+	}
+	if s, err = b.plain.group(ctx, alone, 1); err != nil {
+		return missed, err
+	}
+	if _, err := b.compare(ctx, "and a group", s); err != nil {
+		return missed, err
+	}
+	return missed, b.plain.stop(ctx, alone+"0")
+}
+
+// misses returns an error if a claim makes fewer commits than the target.
+func misses(what string, r sides.Result) error {
 	if r.Ratio(commits) < target {
 		return fmt.Errorf("commits of a %s are %.3f of those of plain servers, the target is %.2f", what, r.Ratio(commits), target)
 	}
 	return nil
+}
+
+// compare measures the claim's primary and a plain server, and prints a line.
+func (b *bench) compare(ctx context.Context, what string, base server) (sides.Result, error) {
+	claim, err := b.claim()
+	if err != nil {
+		return sides.Result{}, err
+	}
+	r, err := sides.Compare(ctx, b.Rounds, b.side(base), b.side(claim))
+	if err != nil {
+		return r, fmt.Errorf("cannot measure %s: %w", what, err)
+	}
+	fmt.Printf("%-11s %-6s %7.0f commits/s p99 %6.1f ms   %-6s %7.0f commits/s p99 %6.1f ms   ratios %.3f and %.3f\n", what,
+		base.name, r.Base[commits], r.Base[p99], claim.name, r.Other[commits], r.Other[p99], r.Ratio(commits), r.Ratio(p99))
+	return r, nil
 }
 
 // grow scales the claim to three servers.

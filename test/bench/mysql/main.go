@@ -1,5 +1,5 @@
 // Command mysql measures commits of the MySQL of a claim, compared with the same image run plainly: a claim
-// of one against a server without a group, and a claim of three against three servers whose group was set up
+// of one against a server without a group and against a group of one, and a claim of three against three servers whose group was set up
 // by hand. Both have the same options, resources and storage class. Only ratios within one run are
 // meaningful, because machines differ and are noisy: both sides are measured in turns, and the medians are
 // compared.

@@ -16,6 +16,13 @@ import (
 // groupSize is the number of servers of the group.
 const groupSize = 3
 
+// Names of plain servers: without a group, and prefixes of those of a group of one and of the group.
+const (
+	single  = "plain-single"
+	alone   = "plain-alone-"
+	grouped = "plain-"
+)
+
 // groupName is the name of the group that is set up by hand.
 const groupName = "5ca1ab1e-0000-4000-8000-000000000003"
 
@@ -129,25 +136,25 @@ func (p plain) start(ctx context.Context, name, kind string, number int) (server
 
 // single starts a server without a group.
 func (p plain) single(ctx context.Context) (server, error) {
-	return p.start(ctx, "plain-single", "single", 1)
+	return p.start(ctx, single, "single", 1)
 }
 
-// stop removes the server without a group.
-func (p plain) stop(ctx context.Context) error {
-	if err := p.cluster.Delete(ctx, "Pod", namespace, "plain-single"); err != nil {
+// stop removes a server.
+func (p plain) stop(ctx context.Context, name string) error {
+	if err := p.cluster.Delete(ctx, "Pod", namespace, name); err != nil {
 		return err
 	}
-	return p.world.AwaitGone(ctx, started, "Pod", "plain-single")
+	return p.world.AwaitGone(ctx, started, "Pod", name)
 }
 
 // group starts the servers of a group, sets it up by the steps of MySQL's manual
 // (https://dev.mysql.com/doc/refman/9.7/en/group-replication-deploying-in-single-primary-mode.html), and returns
 // its primary.
-func (p plain) group(ctx context.Context) (server, error) {
+func (p plain) group(ctx context.Context, prefix string, size int) (server, error) {
 	var all []server
 	var seeds []string
-	for i := range groupSize {
-		name := "plain-" + strconv.Itoa(i)
+	for i := range size {
+		name := prefix + strconv.Itoa(i)
 		s, err := p.start(ctx, name, "group", i+1)
 		if err != nil {
 			return s, err
