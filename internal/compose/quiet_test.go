@@ -241,7 +241,8 @@ func TestTTL(t *testing.T) {
 		"OpenForEver": {reason: "A breaker that stays open costs a pass each minute.", conditions: []any{since("Responsive", "False", time.Hour)}, progress: rests, want: time.Minute},
 		"OpenNoTime":  {reason: "One of unknown age is taken for young.", conditions: []any{map[string]any{"type": "Responsive", "status": "False"}}, progress: rests, want: 5 * time.Second},
 		"Interval":    {reason: "An installation may set how often a claim that has settled is composed.", progress: rests, interval: time.Minute, want: time.Minute},
-		"IntervalNot": {reason: "Not one that has not.", interval: time.Hour, want: 10 * time.Second},
+		"Polled":      {reason: "What no event announces is waited for with the claim's interval.", conditions: []any{since("Ready", "False", 48*time.Hour)}, interval: time.Minute, want: time.Minute},
+		"IntervalNot": {reason: "Not a longer one for a claim that has not.", interval: time.Hour, want: 10 * time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

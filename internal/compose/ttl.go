@@ -1,6 +1,9 @@
 package compose
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Times to live of responses, after which Crossplane composes a claim again although nothing in the
 // cluster has changed. Crossplane watches for changes, but its circuit breaker drops events of a
@@ -87,7 +90,7 @@ func (c *Claim) ttlOf(p progress, interval time.Duration) time.Duration {
 	case p == retries:
 		return grown(age, startTTL, retryTTL)
 	case p == waits:
-		return min(max(age, startTTL), waitingTTL)
+		return min(max(age, startTTL), cmp.Or(min(interval, waitingTTL), waitingTTL))
 	case interval > 0:
 		return interval
 	default:
