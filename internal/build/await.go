@@ -65,7 +65,10 @@ func AwaitPods(c *compose.Claim, name string, labels map[string]string, lift fun
 		Match: &fnv1.ResourceSelector_MatchLabels{MatchLabels: &fnv1.MatchLabels{Labels: labels}},
 	})
 	w := health.Waiting(pods, c.Now(), lift)
-	if w.Message != "" && !w.Lasting {
+	switch {
+	case w.Due > 0:
+		c.RequeueWithin(w.Due + 500*time.Millisecond)
+	case w.Message != "" && !w.Lasting:
 		c.RequeueWithin(health.LastsAfter)
 	}
 	return w

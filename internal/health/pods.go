@@ -41,6 +41,10 @@ type Wait struct {
 	// Lasting is true if that does not pass by itself, as far as is known, or has lasted for
 	// LastsAfter.
 	Lasting bool
+
+	// Due is how soon a pod that starts counts as failed if nothing changes, or 0 if none does. It is set without
+	// a Message only.
+	Due time.Duration
 }
 
 // LastsAfter is how long a pod may have been unready for a reason that may pass by itself until
@@ -83,6 +87,7 @@ func passing(k podfailure.Kind) int {
 // lift returns what to set in the claim because of a failure, or "". It may be nil.
 func Waiting(pods []*structpb.Struct, now time.Time, lift func(*podfailure.Failure) string) Wait {
 	var name, words string
+	var due time.Duration
 	rank, lasting := 0, false
 	for _, s := range pods {
 		var read struct {
@@ -102,6 +107,9 @@ func Waiting(pods []*structpb.Struct, now time.Time, lift func(*podfailure.Failu
 		}
 		pod := &corev1.Pod{Status: read.Status, Spec: corev1.PodSpec{Volumes: read.Spec.Volumes, InitContainers: read.Spec.InitContainers, Containers: read.Spec.Containers}}
 		pod.DeletionTimestamp = read.Metadata.DeletionTimestamp
+		if d := podfailure.Due(pod, now); d > 0 && (due == 0 || d < due) {
+			due = d
+		}
 		f := podfailure.Why(pod, now)
 		if f == nil || words != "" && cmp.Or(cmp.Compare(rank, passing(f.Kind)), cmp.Compare(name, read.Metadata.Name)) <= 0 {
 			continue
@@ -116,7 +124,7 @@ func Waiting(pods []*structpb.Struct, now time.Time, lift func(*podfailure.Failu
 		rank, lasting = passing(f.Kind), isLasting(pod, f, now)
 	}
 	if words == "" {
-		return Wait{}
+		return Wait{Due: due}
 	}
 	return Wait{Message: name + ": " + words, Lasting: lasting}
 }

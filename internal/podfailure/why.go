@@ -74,6 +74,29 @@ func Why(pod *corev1.Pod, now time.Time) *Failure {
 	return nil
 }
 
+// Due returns how soon a pod that starts counts as failed if nothing changes, or 0 if it does not: no event announces that.
+func Due(pod *corev1.Pod, now time.Time) time.Duration {
+	if pod.DeletionTimestamp != nil {
+		return 0
+	}
+	next := time.Duration(0)
+	at := func(start time.Time) {
+		if left := start.Add(StartFor).Sub(now); left > 0 && (next == 0 || left < next) {
+			next = left
+		}
+	}
+	st := pod.Status
+	if st.StartTime != nil && !isMounted(st) {
+		at(st.StartTime.Time)
+	}
+	for _, s := range slices.Concat(st.InitContainerStatuses, st.ContainerStatuses) {
+		if s.State.Running != nil && !s.Ready {
+			at(s.State.Running.StartedAt.Time)
+		}
+	}
+	return next
+}
+
 // isMounted reports whether a pod's volumes and network are ready. The kubelet sets the condition
 // since Kubernetes 1.29.
 func isMounted(s corev1.PodStatus) bool {

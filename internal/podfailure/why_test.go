@@ -121,3 +121,40 @@ func TestWhy(t *testing.T) {
 		})
 	}
 }
+
+// TestDue: a pod that starts counts as failed a moment later, if nothing changes. No event announces that.
+func TestDue(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) *metav1.Time { return new(metav1.NewTime(now.Add(-d))) }
+	runs := func(since time.Duration, ready bool) corev1.PodStatus {
+		return corev1.PodStatus{
+			StartTime:         ago(time.Hour),
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{Ready: ready, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: *ago(since)}}}},
+		}
+	}
+	mounts := corev1.PodStatus{StartTime: ago(time.Second)}
+	for name, tc := range map[string]struct {
+		reason   string
+		pod      corev1.PodStatus
+		deleting bool
+		want     time.Duration
+	}{
+		"Starts":   {reason: "A container that runs has a while to become ready.", pod: runs(2*time.Second, false), want: 3 * time.Second},
+		"Ready":    {reason: "One that is ready does not fail by the time.", pod: runs(2*time.Second, true)},
+		"Failed":   {reason: "One that is late has failed already.", pod: runs(time.Minute, false)},
+		"Mounts":   {reason: "A pod has a while to get its volumes.", pod: mounts, want: 4 * time.Second},
+		"Deleting": {reason: "A pod that is deleted does not fail.", pod: mounts, deleting: true},
+		"Unknown":  {reason: "Nor one that no node has yet.", pod: corev1.PodStatus{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{Status: tc.pod}
+			if tc.deleting {
+				pod.DeletionTimestamp = ago(0)
+			}
+			if got := Due(pod, now); got != tc.want {
+				t.Errorf("%s\nDue(): want %v, got %v", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
