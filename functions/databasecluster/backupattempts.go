@@ -83,10 +83,10 @@ const (
 )
 
 // pollInterval returns the installation's interval, or a minute at most while a backup is to begin
-// some time after its Job has ended, or without servers that are missing: no event announces that.
+// some time after its Job has ended or after the last copy, or without servers that are missing: no event announces that.
 func (d *cluster) pollInterval() time.Duration {
 	interval := d.settings.Interval()
-	if !d.spec.Hibernated && (d.openGap() != nil || d.full() || d.awaitsFirst()) && (interval == 0 || interval > time.Minute) {
+	if !d.spec.Hibernated && (d.openGap() != nil || d.full() || d.awaitsFirst() || d.awaitsCopy()) && (interval == 0 || interval > time.Minute) {
 		return time.Minute
 	}
 	return interval

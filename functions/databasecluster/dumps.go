@@ -62,12 +62,17 @@ const copiedWithin = 15 * time.Minute
 // lacksCopy reports whether the store has copies of this name, and none of the database that there is now: another history
 // began where a user has named the server to lead.
 func (d *cluster) lacksCopy() bool {
+	return d.awaitsCopy() && d.live.watcher.isOlder(d.live.now.Add(-copiedWithin))
+}
+
+// awaitsCopy reports whether the store has copies of this name, and none is known to be of the database that there is now.
+// That is decided by the time alone.
+func (d *cluster) awaitsCopy() bool {
 	a := d.live.cluster.Archive
 	if !d.backup.physical || d.spec.Hibernated || a == nil || a.System == "" || a.BackedUp || a.Open() {
 		return false
 	}
-	w := &d.live.watcher
-	return w.hasSince(d.live.created) && w.isOlder(d.live.now.Add(-copiedWithin))
+	return d.live.watcher.hasSince(d.live.created)
 }
 
 // dumpable reports whether the user of backups exists, and reads all databases. It does also where reports

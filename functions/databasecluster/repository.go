@@ -62,7 +62,7 @@ func (d *inputs) checkReplaced(c *compose.Claim, b *backing) error {
 // addRepository declares the server of the volume with the backups, and what it is reached by: one
 // Service, whichever StatefulSet it is, so that neither the servers' certificate nor the host in their
 // configuration changes. A server that isReplaced is left out of this pass, so that it is deleted. The
-// next pass, 10 seconds later at most, applies the other one.
+// next pass, which its deletion begins, applies the other one.
 func (d *cluster) addRepository(add func(compose.Component)) {
 	b, component := &d.backup, d.servedBy()
 	if !d.isReplaced(b) {

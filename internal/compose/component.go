@@ -104,8 +104,7 @@ type Plan struct {
 	Upgrade *Upgrade
 
 	// PollInterval is the interval in which a settled claim is composed although nothing that
-	// Crossplane watches has changed, or 0 for the kernel's default of 10 to 30 minutes. One that
-	// waits for its objects is composed in that interval at the latest, and 5 minutes at most.
+	// Crossplane watches has changed, or 0 for the kernel's default of 10 to 30 minutes.
 	PollInterval time.Duration
 
 	// Status returns the claim's status, a pointer to its type. The kernel fills in none of its

@@ -45,6 +45,13 @@ func (c *Claim) isStarting() bool {
 	return known && age < startWindow
 }
 
+// requeueOnceStarted makes a pass begin once the claim no longer counts as starting: what is held back until then is
+// reported in it, and no event announces that.
+func (c *Claim) requeueOnceStarted() {
+	age, _ := c.NotReadyFor()
+	c.RequeueWithin(startWindow - age + time.Second)
+}
+
 // isNested reports whether another composite resource composes the claim.
 func (c *Claim) isNested() bool {
 	for _, v := range c.meta("ownerReferences").GetListValue().GetValues() {
@@ -74,6 +81,9 @@ func holdsStatus(rsp *fnv1.RunFunctionResponse, c *Claim, d *Decision, o Outcome
 	}
 	phase := c.status(appsv1.FieldPhase)
 	isStep := phase != nil && proto.Equal(desiredStatus(rsp)[appsv1.FieldPhase], phase) && c.isNested() && c.isStarting()
+	if isStep {
+		c.requeueOnceStarted()
+	}
 	return isStep || (phase != nil || c.isStored() && !d.upgrade.mayWait()) && addsReferences(c, d)
 }
 
@@ -155,6 +165,7 @@ func holdConditions(c *Claim, conditions []Condition, settled bool) []Condition 
 		holds := cond.True || cond.Settles && isFirst && cond.Reason != appsv1.ReasonFailed
 		if holds && was["status"].GetStringValue() == "False" && isAwaited && known && age < startWindow {
 			cond = Condition{Type: cond.Type, Reason: reason, Message: was["message"].GetStringValue()}
+			c.requeueOnceStarted()
 		}
 		out[i] = cond
 	}

@@ -225,29 +225,26 @@ func TestTTL(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		conditions []any
-		progress   progress
+		settled    bool
 		interval   time.Duration
 		want       time.Duration
 	}{
 		"New":         {reason: "A claim that starts is composed again after ten seconds.", want: 10 * time.Second},
 		"Young":       {reason: "And what was filed a moment ago.", conditions: []any{since("Ready", "False", 8*time.Second)}, want: 10 * time.Second},
-		"Old":         {reason: "The longer a claim waits, the less often it is composed.", conditions: []any{since("Ready", "False", 3*time.Minute)}, want: 3 * time.Minute},
-		"Ancient":     {reason: "But every five minutes.", conditions: []any{since("Ready", "False", 48*time.Hour)}, want: 5 * time.Minute},
-		"Failed":      {reason: "What has failed is tried again more often.", conditions: []any{since("Ready", "False", 3*time.Minute)}, progress: retries, want: 30 * time.Second},
-		"FailedLong":  {reason: "And every minute, however long it has failed.", conditions: []any{since("Ready", "False", 48*time.Hour)}, progress: retries, want: time.Minute},
-		"OpenYoung":   {reason: "While events are dropped a claim is polled, though it has settled.", conditions: []any{since("Responsive", "False", time.Second)}, progress: rests, want: 5 * time.Second},
-		"OpenOld":     {reason: "Then less and less.", conditions: []any{since("Responsive", "False", 2*time.Minute)}, progress: rests, want: 10 * time.Second},
-		"OpenToEnd":   {reason: "And when the cooldown is over.", conditions: []any{since("Responsive", "False", 5*time.Minute-7*time.Second)}, progress: rests, want: 9 * time.Second},
-		"OpenForEver": {reason: "A breaker that stays open costs a pass each minute.", conditions: []any{since("Responsive", "False", time.Hour)}, progress: rests, want: time.Minute},
-		"OpenNoTime":  {reason: "One of unknown age is taken for young.", conditions: []any{map[string]any{"type": "Responsive", "status": "False"}}, progress: rests, want: 5 * time.Second},
-		"Interval":    {reason: "An installation may set how often a claim that has settled is composed.", progress: rests, interval: time.Minute, want: time.Minute},
-		"Polled":      {reason: "What no event announces is waited for with the claim's interval.", conditions: []any{since("Ready", "False", 48*time.Hour)}, interval: time.Minute, want: time.Minute},
-		"IntervalNot": {reason: "Not a longer one for a claim that has not.", interval: time.Hour, want: 10 * time.Second},
+		"Old":         {reason: "The longer a claim is not ready, the less often it is composed.", conditions: []any{since("Ready", "False", 30*time.Second)}, want: 30 * time.Second},
+		"Ancient":     {reason: "But every minute.", conditions: []any{since("Ready", "False", 48*time.Hour)}, want: time.Minute},
+		"OpenYoung":   {reason: "While events are dropped a claim is polled, though it has settled.", conditions: []any{since("Responsive", "False", time.Second)}, settled: true, want: 5 * time.Second},
+		"OpenOld":     {reason: "Then less and less.", conditions: []any{since("Responsive", "False", 2*time.Minute)}, settled: true, want: 10 * time.Second},
+		"OpenToEnd":   {reason: "And when the cooldown is over.", conditions: []any{since("Responsive", "False", 5*time.Minute-7*time.Second)}, settled: true, want: 9 * time.Second},
+		"OpenForEver": {reason: "A breaker that stays open costs a pass each minute.", conditions: []any{since("Responsive", "False", time.Hour)}, settled: true, want: time.Minute},
+		"OpenNoTime":  {reason: "One of unknown age is taken for young.", conditions: []any{map[string]any{"type": "Responsive", "status": "False"}}, settled: true, want: 5 * time.Second},
+		"Interval":    {reason: "An installation may set how often a claim that has settled is composed.", settled: true, interval: time.Minute, want: time.Minute},
+		"IntervalNot": {reason: "Not one that has not.", interval: time.Hour, want: 10 * time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := NewClaim(request(t, 1, map[string]any{"conditions": tc.conditions}, nil), clock{})
-			if got := c.ttl(tc.progress, tc.interval); got != tc.want {
+			if got := c.ttl(tc.settled, tc.interval); got != tc.want {
 				t.Errorf("%s\nttl(): want %v, got %v", tc.reason, tc.want, got)
 			}
 		})
@@ -259,11 +256,11 @@ func TestTTL(t *testing.T) {
 		req := request(t, 1, nil, nil)
 		uid, _ := SystemSource{}.Password()
 		child(req.GetObserved().GetComposite().GetResource(), "metadata").Fields["uid"] = structpb.NewStringValue(uid)
-		got := NewClaim(req, clock{}).ttl(rests, 0)
+		got := NewClaim(req, clock{}).ttl(true, 0)
 		if got < 10*time.Minute || got >= 30*time.Minute {
 			t.Errorf("ttl() of a claim that has settled: want 10 to 30 minutes, got %v", got)
 		}
-		if again := NewClaim(req, clock{}).ttl(rests, 0); again != got {
+		if again := NewClaim(req, clock{}).ttl(true, 0); again != got {
 			t.Errorf("ttl() of one claim: want the same again, got %v and %v", got, again)
 		}
 		seen[got] = true
@@ -305,16 +302,27 @@ func TestHeldInPipeline(t *testing.T) {
 	}
 }
 
-// TestSlowStart: on a busy cluster a claim waits for its objects for long, and the passes that it asks for meanwhile
-// are those that other claims wait for.
+// TestSlowStart: while many claims start together each waits for the passes of the others, and requests few for the time
+// alone.
 func TestSlowStart(t *testing.T) {
 	passes := 0
-	for age := time.Duration(0); age < 30*time.Minute; passes++ {
+	for age := time.Duration(0); age < 5*time.Minute; passes++ {
 		c := NewClaim(request(t, 1, map[string]any{"conditions": []any{since("Ready", "False", age)}}, nil), clock{})
-		age += c.ttl(waits, 0)
+		age += c.ttl(false, 0)
 	}
-	if passes > 11 {
-		t.Errorf("ttl() of a claim that waits for half an hour: want at most 11 passes for the time alone, got %d", passes)
+	if passes > 8 {
+		t.Errorf("ttl() of a claim that is not ready for five minutes: want at most 8 passes for the time alone, got %d", passes)
+	}
+}
+
+// TestHeldUntil: what the status of a claim that starts holds back is reported once it no longer counts as starting,
+// though nothing changes then.
+func TestHeldUntil(t *testing.T) {
+	was := []any{since("Ready", "False", 50*time.Second), map[string]any{"type": "Part", "status": "False", "reason": "Waiting", "lastTransitionTime": ago(50 * time.Second)}}
+	c := NewClaim(request(t, 1, map[string]any{"phase": "Deploying", "conditions": was}, nil), clock{})
+	holdConditions(c, []Condition{{Type: "Part", True: true, Reason: "Available"}}, false)
+	if got, want := c.ttl(false, 0), startWindow-50*time.Second+time.Second; got != want {
+		t.Errorf("ttl() of a claim that holds a condition back: want %v, got %v", want, got)
 	}
 }
 
@@ -341,12 +349,12 @@ func TestRefusedQuietly(t *testing.T) {
 func TestRequeueWithin(t *testing.T) {
 	c := NewClaim(request(t, 1, nil, nil), clock{})
 	c.RequeueWithin(time.Hour)
-	if got := c.ttl(waits, 0); got != startTTL {
+	if got := c.ttl(false, 0); got != startTTL {
 		t.Errorf("ttl(): want %v, got %v", startTTL, got)
 	}
 	c.RequeueWithin(2 * time.Second)
 	c.RequeueWithin(3 * time.Second)
-	if got := c.ttl(rests, 0); got != 2*time.Second {
+	if got := c.ttl(true, 0); got != 2*time.Second {
 		t.Errorf("ttl(): want 2s, got %v", got)
 	}
 }

@@ -107,7 +107,7 @@ func (c *Claim) pastRefusal() refusal {
 // due returns when a component at which Crossplane stopped is tried again. Each try is a write that
 // begins the next pass, so tries become rarer the longer the component is refused.
 func (r refusal) due(c *Claim) time.Time {
-	after := grown(r.last.Sub(r.first), initialTTL, retryTTL)
+	after := grown(r.last.Sub(r.first), initialTTL, unsettledTTL)
 	if c.Observed(r.stopped) == nil {
 		after = max(after, refusedCreationTTL)
 	}

@@ -82,7 +82,7 @@ func Respond(req *fnv1.RunFunctionRequest, intent Intent, source Source) *fnv1.R
 	if decision.LeftOut {
 		claim.RequeueWithin(max(time.Second, decision.refused.due(claim).Sub(claim.Now())))
 	}
-	rsp.Meta.Ttl = durationpb.New(claim.ttl(progressOf(outcome, settled), plan.PollInterval))
+	rsp.Meta.Ttl = durationpb.New(claim.ttl(settled, plan.PollInterval))
 	switch {
 	case outcome.Ready && !settled:
 		rsp.Meta.Ttl = durationpb.New(reportedTTL)
@@ -191,7 +191,7 @@ func refuse(rsp *fnv1.RunFunctionResponse, c *Claim, p *Plan, err error) *fnv1.R
 		Condition{Type: appsv1.TypeStalled, True: true, Reason: reason, Message: err.Error()}.toProto(),
 	}
 
-	rsp.Meta.Ttl = durationpb.New(c.ttl(retries, 0))
+	rsp.Meta.Ttl = durationpb.New(c.ttl(false, 0))
 	severity := fnv1.Severity_SEVERITY_FATAL
 	switch {
 	case reason != appsv1.ReasonInternalError && c.composed == 0:
