@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
@@ -24,6 +28,10 @@ const (
 
 	// whenFull is the longest pause of writes while the primary's disk becomes full.
 	whenFull = 10 * time.Second
+
+	// whenTwoFull is that while the disks of two servers of three are full for twice diskFullFor: MySQL tries again each
+	// minute whether there is room.
+	whenTwoFull = 2*diskFullFor + 75*time.Second
 )
 
 // hasSmallDisks moves each server's volume to a disk of its own, which can be filled.
@@ -84,7 +92,7 @@ func (d *database) fillsDisk(ctx context.Context, n notes, pod *unstructured.Uns
 	if err != nil {
 		return unlessNode(err)
 	}
-	start := time.Now()
+	start, began := time.Now(), time.Now()
 	free, err := harness.Fill(path)
 	if err != nil {
 		return unlessNode(err)
@@ -102,9 +110,122 @@ func (d *database) fillsDisk(ctx context.Context, n notes, pod *unstructured.Uns
 	if err = errors.Join(err, free()); err != nil {
 		return err
 	}
-	err = d.whole(ctx, baseSize)
+	if err := d.whole(ctx, baseSize); err != nil {
+		return err
+	}
 	n.Addf("back %.0fs after there was room", time.Since(start).Seconds())
-	return err
+	left, err := d.leftForRoom(ctx, began)
+	if err == nil && !slices.Equal(left, []string{pod.GetName()}) {
+		err = fmt.Errorf("events report that %v left the group, and %s did", left, pod.GetName())
+	}
+	_, copied, jerr := d.joins(ctx, began)
+	if jerr == nil && copied > 0 {
+		jerr = fmt.Errorf("%d servers joined by a copy, and the others have all that they lack", copied)
+	}
+	return errors.Join(err, jerr)
+}
+
+// leftForRoom returns the servers of which an event about the claim reports since a time that they left their group, since
+// their volume is full.
+func (d *database) leftForRoom(ctx context.Context, since time.Time) ([]string, error) {
+	events, err := cluster.Kube.CoreV1().Events(d.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + appsv1.ReasonVolumeFull})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list events: %w", err)
+	}
+	var out []string
+	for _, e := range events.Items {
+		// The time of an event has no fractions of a second.
+		if pod, _, ok := strings.Cut(e.Message, " has left its group"); ok && !e.LastTimestamp.Time.Before(since.Truncate(time.Second)) {
+			out = append(out, pod)
+		}
+	}
+	return out, nil
+}
+
+// fillsTwo fills the disks of the primary and of a replica for a time: none of them leaves the group, since the third
+// server would not be its majority, and writes continue once there is room.
+func (d *database) fillsTwo(ctx context.Context, n notes) error {
+	primary, replicas := d.primary(), d.with("replica")
+	if primary == nil || len(replicas) == 0 {
+		return fmt.Errorf("there is no primary with a replica: %s", d.status())
+	}
+	var paths []string
+	for _, pod := range []*unstructured.Unstructured{primary, replicas[0]} {
+		path, err := cluster.VolumePath(ctx, d.namespace, "data-"+pod.GetName())
+		if err != nil {
+			return unlessNode(err)
+		}
+		paths = append(paths, path)
+	}
+	start := time.Now()
+	free, err := fillTogether(paths)
+	if err != nil {
+		return unlessNode(err)
+	}
+	now, err := d.staysFull(ctx, start)
+	if err = errors.Join(err, free()); err != nil {
+		return err
+	}
+	roomy := time.Now()
+	if err := d.ledger.Flows(ctx, whenTwoFull, now); err != nil {
+		return err
+	}
+	n.Addf("a write %.0fs after there was room", time.Since(roomy).Seconds())
+	if err := d.whole(ctx, baseSize); err != nil {
+		return err
+	}
+	left, err := d.leftForRoom(ctx, start)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%v left the group, and the others that have room are no majority", left)
+	}
+	incremental, copied, jerr := d.joins(ctx, start)
+	if jerr == nil && incremental+copied > 0 {
+		jerr = fmt.Errorf("%d servers joined again, and none may leave", incremental+copied)
+	}
+	return errors.Join(err, jerr)
+}
+
+// staysFull waits for twice diskFullFor, and checks that no write is acknowledged in its second half: the primary has no room.
+func (d *database) staysFull(ctx context.Context, start time.Time) (harness.Mark, error) {
+	if err := harness.Until(ctx, start.Add(diskFullFor)); err != nil {
+		return harness.Mark{}, err
+	}
+	half, err := d.ledger.Mark(ctx)
+	if err != nil {
+		return half, err
+	}
+	if err := harness.Until(ctx, start.Add(2*diskFullFor)); err != nil {
+		return half, err
+	}
+	now, err := d.ledger.Mark(ctx)
+	if err == nil && now.Acknowledged > half.Acknowledged {
+		err = fmt.Errorf("%d writes were acknowledged, and the primary's disk is full", now.Acknowledged-half.Acknowledged)
+	}
+	return now, err
+}
+
+// fillTogether fills disks at the same time: a server whose disk is full for seconds while those of the others are not
+// leaves its group, and is right to.
+func fillTogether(paths []string) (free func() error, err error) {
+	frees, errs := make([]func() error, len(paths)), make([]error, len(paths))
+	var filling sync.WaitGroup
+	for i, path := range paths {
+		filling.Go(func() { frees[i], errs[i] = harness.Fill(path) })
+	}
+	filling.Wait()
+	free = func() error {
+		var errs []error
+		for _, f := range frees {
+			if f != nil {
+				errs = append(errs, f())
+			}
+		}
+		return errors.Join(errs...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, free())
+	}
+	return free, nil
 }
 
 // says waits until the claim says something.

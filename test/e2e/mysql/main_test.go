@@ -118,6 +118,7 @@ func production() types.Feature {
 		Full("each server has a disk of its own", d.hasSmallDisks).
 		Full("disk of the primary is full", d.under(whenFull, d.fillsPrimary)).
 		Full("disk of a replica is full", d.under(whenFailed, d.fillsReplica)).
+		Full("disks of two servers are full: none leaves", d.under(whenTwoFull, d.fillsTwo)).
 		Feature()
 }
 
