@@ -3,6 +3,7 @@ package v1
 import (
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,7 +26,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestEngineFields: a table says what each field of a DatabaseCluster is with each engine, down to the fields of its
+// TestEngineFields: a table shows what each field of a DatabaseCluster is with each engine, down to the fields of its
 // objects that engines differ in.
 func TestEngineFields(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/databasecluster.md")
@@ -37,35 +38,40 @@ func TestEngineFields(t *testing.T) {
 	if !ended {
 		t.Fatal("docs/databasecluster.md has no table of engines")
 	}
-	named := map[string]bool{}
+	named := map[string]int{}
 	for line := range strings.Lines(table) {
-		cells := strings.Split(line, " | ")
-		if len(cells) != 3 || !strings.HasPrefix(line, "| `") {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if !strings.HasPrefix(line, "| `") {
 			continue
 		}
+		if len(cells) != 3 || strings.TrimSpace(cells[1]) == "" || strings.TrimSpace(cells[2]) == "" {
+			t.Errorf("The table of engines does not have three cells in %q", line)
+		}
 		prefix := ""
-		for _, name := range strings.Split(strings.TrimPrefix(cells[0], "| "), ", ") {
+		for _, name := range strings.Split(strings.TrimSpace(cells[0]), ", ") {
 			name = strings.Trim(name, "`")
 			if group, _, ok := strings.Cut(name, "."); ok {
 				prefix = group + "."
-				named[strings.TrimSuffix(group, "[]")] = true
-			} else if prefix != "" {
+			} else {
 				name = prefix + name
 			}
-			named[name] = true
+			named[name]++
 		}
 	}
+	// A row of each field, or of the fields that an object of it has.
 	want := jsonFields("", DatabaseClusterSpec{})
-	want = append(want, jsonFields("backup.", DatabaseBackup{})...)
-	want = append(want, jsonFields("restoreFrom.", RestoreFrom{})...)
+	for prefix, of := range map[string]any{"backup.": DatabaseBackup{}, "restoreFrom.": RestoreFrom{}} {
+		want = slices.DeleteFunc(want, func(name string) bool { return name == strings.TrimSuffix(prefix, ".") })
+		want = append(want, jsonFields(prefix, of)...)
+	}
+	also := slices.Concat(jsonFields("users[].", DatabaseUser{}), jsonFields("databases[].", Database{}))
 	for _, name := range want {
-		if !named[name] {
-			t.Errorf("The table of engines has no row for %s", name)
+		if named[name] != 1 {
+			t.Errorf("The table of engines has %d rows for %s, and not one", named[name], name)
 		}
-		delete(named, name)
 	}
 	for name := range named {
-		if !strings.Contains(name, "[].") {
+		if !slices.Contains(want, name) && !slices.Contains(also, name) {
 			t.Errorf("The table of engines has %s, which is no field", name)
 		}
 	}
