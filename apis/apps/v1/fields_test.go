@@ -48,7 +48,7 @@ func TestEngineFields(t *testing.T) {
 			t.Errorf("The table of engines does not have three cells in %q", line)
 		}
 		prefix := ""
-		for _, name := range strings.Split(strings.TrimSpace(cells[0]), ", ") {
+		for name := range strings.SplitSeq(strings.TrimSpace(cells[0]), ", ") {
 			name = strings.Trim(name, "`")
 			if group, _, ok := strings.Cut(name, "."); ok {
 				prefix = group + "."

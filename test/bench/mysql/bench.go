@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -66,9 +67,7 @@ func (b *bench) start(ctx context.Context) error {
 // apply creates the objects of manifests.
 func (b *bench) apply(ctx context.Context, values map[string]string, names ...string) error {
 	all := map[string]string{"NAMESPACE": namespace, "REGISTRY": b.cluster.Registry}
-	for k, v := range values {
-		all[k] = v
-	}
+	maps.Copy(all, values)
 	for _, name := range names {
 		u, err := manifests.Read(name, all)
 		if err != nil {
