@@ -6,8 +6,8 @@ import "time"
 // cluster has changed. Crossplane watches for changes, but its circuit breaker drops events of a
 // claim whose objects change often. So a claim whose breaker is open is composed again after
 // initialTTL at first, one that has not settled after startTTL, and both less often the longer that
-// lasts. For one that has not settled the time doubles: of many claims that start together each waits for the
-// passes of the others, and would request more of them than Crossplane can run. Crossplane adds a jitter of a tenth. An event begins the time anew, so that a claim is not
+// lasts. For one that has not settled the time doubles, since of many claims that start together each
+// waits for the passes of the others. Crossplane adds a jitter of a tenth. An event begins the time anew, so that a claim is not
 // composed for the time alone while its objects change.
 const (
 	initialTTL   = 5 * time.Second

@@ -116,7 +116,7 @@ func (c *cli) tables(results []result) string {
 	}
 	for _, r := range results {
 		if r.restored != nil {
-			fmt.Fprintf(&s, "\nWith %d Backups and %d %s a Restore that is filed right after a change of the provider's leader begins after %.1f s.\n",
+			fmt.Fprintf(&s, "\nWith %d Backups and %d %s a Restore that is created right after a change of the provider's leader begins after %.1f s.\n",
 				r.restored.backups, r.n, r.kind.plural, r.restored.took.Seconds())
 		}
 	}

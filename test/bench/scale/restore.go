@@ -13,7 +13,7 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// restored is how long a Restore that is filed right after a change of the provider's leader takes
+// restored is how long a Restore that is created right after a change of the provider's leader takes
 // to begin, beside the Backups that it reconciles.
 type restored struct {
 	backups int
