@@ -45,7 +45,7 @@ type Cluster struct {
 	// Pod is the server for which Decide decides, and Address that at which members show it.
 	Pod, Address string
 
-	// Size is the number of servers that are desired: those whose Ordinal is below it.
+	// Size is the number of servers that are desired: those whose Ordinal is below it. It is 0 if that is not known.
 	Size    int
 	Ordinal func(pod string) int
 
@@ -99,6 +99,11 @@ const (
 	// Bootstrap founds a group with what the volume holds.
 	Bootstrap Verb = "bootstrap"
 
+	// StandAlone takes writes without a group, with what the volume holds, and Form makes such a server the first
+	// member of its group.
+	StandAlone Verb = "stand alone"
+	Form       Verb = "form the group"
+
 	// Join joins the group. JoinByCopy copies a member first, whatever the server has.
 	Join       Verb = "join"
 	JoinByCopy Verb = "join by copy"
@@ -151,6 +156,8 @@ func Decide(c Cluster) Action {
 		return Action{Verb: Leave, Message: "Leaving the group: no member is online that this server could recover from"}
 	case own.Joined() && c.Record.Confirmed && own.Group != c.Record.Name:
 		return Action{Verb: Leave, Message: "Leaving group " + own.Group + ": the group of this cluster is " + c.Record.Name}
+	case own.Standalone && c.Size > 1:
+		return Action{Verb: Form}
 	case own.Joined():
 		return Action{Verb: Stay}
 	case own.Running && own.State == Failed:
@@ -186,6 +193,8 @@ func (c *Cluster) follow(own, primary *Report) Action {
 		// It was killed. By another spelling of its name it would be in the group twice, and of a group of
 		// three two failures would be one too many.
 		return wait("Waiting for %s to remove this server from the group, in which it was before it started", primary.Pod)
+	case primary.Standalone:
+		return wait("Waiting for %s, which is standalone, to form a group", primary.Pod)
 	case own.Data == Copy:
 		return c.copy("")
 	case primary.Transactions.Contains(own.Transactions) && c.Failures >= attempts:
@@ -391,6 +400,10 @@ func (c *Cluster) found(own *Report, leader string) Action {
 		return Action{Verb: Initialize}
 	case !own.Running:
 		return own.starting()
+	case c.Size == 1 && c.Ordinal(c.Pod) == 0 && !own.Behind:
+		// A group costs each commit about a tenth, and is of no use to one server. A server that is not desired hands
+		// over to the first, by a group.
+		return Action{Verb: StandAlone}
 	}
 	return Action{Verb: Bootstrap}
 }

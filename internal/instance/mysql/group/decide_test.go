@@ -140,6 +140,28 @@ func TestDecide(t *testing.T) {
 		c.Reports[pod] = r
 	}
 
+	// alone has the primary run without a group.
+	alone := func(pod string) func(*Cluster) {
+		return func(c *Cluster) {
+			r := c.Reports[pod]
+			r.View, r.Standalone, r.Members = "", true, []Member{{Server: r.Server, Address: pod + ":3306", State: Online, Primary: true}}
+			c.Reports[pod] = r
+		}
+	}
+	resized := func(size int, then ...func(*Cluster)) func(*Cluster) {
+		return func(c *Cluster) {
+			c.Size = size
+			for _, do := range then {
+				do(c)
+			}
+		}
+	}
+	behind := func(c *Cluster) {
+		r := c.Reports["db-0"]
+		r.Behind = true
+		c.Reports["db-0"] = r
+	}
+
 	// listed has the primary still show the server that is decided for.
 	listed := func(c *Cluster) {
 		r := c.Reports["db-1"]
@@ -160,6 +182,18 @@ func TestDecide(t *testing.T) {
 		"Founds":     {reason: "A founder is alone for a moment.", servers: "r--", want: Action{Verb: Stay}},
 		"Former":     {reason: "A member of an earlier group leaves it, whether it leads or follows.", servers: "SPS", but: func(c *Cluster) { c.Record.Name = "other" }, want: Action{Verb: Leave, Message: "Leaving group #: the group of this cluster is other"}},
 		"Failed":     {reason: "A server that has lost its group leaves it before anything else.", servers: "EPS", want: Action{Verb: Leave, Message: "Leaving the group: this server is in state ERROR"}},
+
+		"StandsAlone":    {reason: "The only server needs no group.", servers: "o", transactions: []string{all}, want: Action{Verb: StandAlone}},
+		"Standalone":     {reason: "It stays alone while it is the only one that is desired.", servers: "P", but: alone("db-0"), want: Action{Verb: Stay}},
+		"SizeUnknown":    {reason: "It does so too while that is not known.", servers: "P", but: resized(0, alone("db-0")), want: Action{Verb: Stay}},
+		"Grows":          {reason: "For others to join there has to be a group.", servers: "Pe-", but: alone("db-0"), want: Action{Verb: Form}},
+		"FormerAlone":    {reason: "One that another has taken the lead from takes no more writes.", servers: "P", but: func(c *Cluster) { alone("db-0")(c); c.Record.Name = "other" }, want: Action{Verb: Leave, Message: "Leaving group #: the group of this cluster is other"}},
+		"Behind":         {reason: "What was received is applied by a group alone.", servers: "o", transactions: []string{all}, but: behind, want: Action{Verb: Bootstrap}},
+		"LastOfThree":    {reason: "Of a cluster that is to become one the first server stands alone, if it has all.", servers: "ooo", transactions: []string{all, all, all}, but: resized(1), want: Action{Verb: StandAlone}},
+		"AnotherLeads":   {reason: "A server that is to be removed forms a group, so that it can hand over.", servers: "ooo", transactions: []string{"#:1-8", all, all}, but: func(c *Cluster) { c.Size, c.Pod = 1, "db-1" }, want: Action{Verb: Bootstrap}},
+		"JoinsAlone":     {reason: "A server waits for the group.", servers: "oP-", transactions: []string{all, all}, but: alone("db-1"), want: wait("Waiting for db-1, which is standalone, to form a group")},
+		"CopiesAlone":    {reason: "One without data initializes meanwhile.", servers: "eP-", but: alone("db-1"), want: Action{Verb: InitializeCopy}},
+		"CopyWaitsAlone": {reason: "It copies once there is a group.", servers: "cP-", but: alone("db-1"), want: wait("Waiting for db-1, which is standalone, to form a group")},
 
 		"New":           {reason: "The first server of a new cluster initializes a database.", servers: "eee", but: fresh, want: Action{Verb: Initialize}},
 		"NewAlone":      {reason: "A server that is not scheduled holds nothing up: no volume is older than the cluster.", servers: "e--", but: fresh, want: Action{Verb: Initialize}},

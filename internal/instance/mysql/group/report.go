@@ -58,6 +58,10 @@ type Report struct {
 	// Purged are those of which the server has no binary logs any more.
 	Purged gtid.Set `json:"purged"`
 
+	// Behind is true if the server has received some of its transactions and not executed them yet. A server that
+	// starts in a group executes them first.
+	Behind bool `json:"behind,omitempty"`
+
 	// Group is the name of the group that the server is configured for, or was last.
 	Group string `json:"group,omitempty"`
 
@@ -69,6 +73,10 @@ type Report struct {
 	// servers in it, with this one, sorted by UUID.
 	View    string   `json:"view,omitempty"`
 	Members []Member `json:"members,omitempty"`
+
+	// Standalone is true if the server takes writes without a group, as the only server of its cluster. It counts as a
+	// group with one member: it is ONLINE and the primary, and the only one in its view.
+	Standalone bool `json:"standalone,omitempty"`
 
 	// Full is true if the volume has hardly any room left: MySQL waits for room with each commit, for as long as
 	// it takes, while the group still counts on the server.

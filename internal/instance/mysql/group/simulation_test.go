@@ -22,6 +22,10 @@ type simulated struct {
 	acked   gtid.Set
 	views   int
 	groups  int
+	starts  int
+
+	// size is the number of servers that are desired.
+	size int
 
 	// restored is what a backup holds that fills the cluster, or empty, and restores is how often a server
 	// has begun to fill its volume from it.
@@ -43,6 +47,9 @@ type server struct {
 	// gives it one.
 	identity int
 
+	// uuid is another one at each start.
+	uuid string
+
 	up, frozen bool
 	state      State
 	group      string
@@ -62,6 +69,15 @@ type view struct {
 	group   string
 	members []string
 	primary string
+
+	// alone is the UUID of a server without a group, whose writes are numbered by it, or "".
+	alone string
+}
+
+// identify has a server be another one from now on.
+func (s *simulated) identify(srv *server) {
+	s.starts++
+	srv.uuid = fmt.Sprintf("eeeeeeee-0000-0000-0000-%012d", s.starts)
 }
 
 func (s *simulated) each(do func(*server)) {
@@ -76,7 +92,7 @@ func (s *simulated) report(srv *server) Report {
 		return Report{Pod: srv.pod, Claim: srv.uid(), Data: Empty}
 	}
 	if srv.view != nil {
-		r.View, r.Primary = strconv.Itoa(srv.view.id), srv.view.primary == srv.pod && srv.state == Online
+		r.View, r.Primary, r.Standalone = strconv.Itoa(srv.view.id), srv.view.primary == srv.pod && srv.state == Online, srv.view.alone != ""
 		for _, m := range srv.view.members {
 			state := Online
 			if !s.servers[m].reaches(srv.view) {
@@ -118,7 +134,7 @@ func (s *simulated) elect(members []string) string {
 }
 
 func (s *simulated) observe(srv *server) Cluster {
-	c := Cluster{Pod: srv.pod, Address: srv.pod, Size: len(s.servers), Ordinal: ordinalOf, Reports: map[string]Report{}, Record: s.record, Suspected: srv.suspected, Restoring: !s.restored.IsEmpty()}
+	c := Cluster{Pod: srv.pod, Address: srv.pod, Size: s.size, Ordinal: ordinalOf, Reports: map[string]Report{}, Record: s.record, Suspected: srv.suspected, Restoring: !s.restored.IsEmpty()}
 	s.each(func(other *server) {
 		c.Volumes = append(c.Volumes, Volume{Pod: other.pod, Claim: "data-" + other.pod, UID: other.uid()})
 		if other.up && !other.frozen {
@@ -151,7 +167,11 @@ func (s *simulated) act(srv *server) {
 			return
 		}
 		srv.data, srv.state, srv.transactions, srv.suspected = Empty, "", gtid.Set{}, 0
-	case Bootstrap:
+	case Form:
+		if v := srv.view; v != nil && v.alone != "" {
+			s.install(v.group, v.members, v.primary)
+		}
+	case Bootstrap, StandAlone:
 		if !s.same(srv.seen) {
 			return
 		}
@@ -160,6 +180,9 @@ func (s *simulated) act(srv *server) {
 		s.record.Name = fmt.Sprintf("00000000-0000-0000-0000-%012d", s.groups)
 		srv.group, srv.state, srv.founding, srv.seen = s.record.Name, Online, true, s.record
 		s.install(srv.group, []string{srv.pod}, srv.pod)
+		if action.Verb == StandAlone {
+			srv.view.alone = srv.uuid
+		}
 	case Join, JoinByCopy:
 		s.join(srv, action.Verb == JoinByCopy)
 	case starting:
@@ -244,7 +267,7 @@ func (s *simulated) start(srv *server) {
 	byCopy := srv.data == Copy
 	var into *view
 	s.each(func(m *server) {
-		if v := m.view; v != nil && m.state == Online && m.reaches(v) && v.group == srv.seen.Name && len(s.alive(v))*2 > len(v.members) {
+		if v := m.view; v != nil && m.state == Online && v.alone == "" && m.reaches(v) && v.group == srv.seen.Name && len(s.alive(v))*2 > len(v.members) {
 			into = v
 		}
 	})
@@ -321,7 +344,11 @@ func (s *simulated) write(srv *server, slow int) {
 	if missing := s.acked.Minus(srv.transactions); !missing.IsEmpty() {
 		s.t.Fatalf("%s takes writes in view %v without %s, which was acknowledged", srv.pod, v.members, missing)
 	}
-	one := s.number(srv, v.group)
+	by := v.group
+	if v.alone != "" {
+		by = v.alone
+	}
+	one := s.number(srv, by)
 	if s.acked.Contains(one) {
 		s.t.Fatalf("%s gives %s to another transaction than the one that was acknowledged", srv.pod, one)
 	}
@@ -357,15 +384,16 @@ func (s *simulated) settle(v *view) {
 	}
 }
 
-// TestSimulation: whatever fails, no server leads or takes writes without what was acknowledged, and
+// TestSimulation: whatever fails, and whichever size is desired, no server leads or takes writes without what was acknowledged, and
 // once nothing fails any more all servers are one group.
 func TestSimulation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &simulated{t: t, servers: map[string]*server{}}
-		for n := range rapid.SampledFrom([]int{1, 3, 5}).Draw(t, "size") {
+		s := &simulated{t: t, servers: map[string]*server{}, size: rapid.SampledFrom([]int{1, 3, 5}).Draw(t, "size")}
+		for n := range s.size {
 			pod := fmt.Sprintf("db-%d", n)
 			// One that is not scheduled yet starts later.
 			s.servers[pod] = &server{pod: pod, data: Empty, up: rapid.IntRange(0, 3).Draw(t, "up "+pod) > 0}
+			s.identify(s.servers[pod])
 		}
 		if rapid.Bool().Draw(t, "from a backup") {
 			s.restored = parsed(t, "ffffffff-0000-0000-0000-000000000000:1-5")
@@ -405,7 +433,16 @@ func TestSimulation(t *testing.T) {
 				srv.up, srv.state, srv.view, srv.pending, srv.founding = false, Offline, nil, nil, false
 				srv.frozen = false
 			case "start":
-				srv.up = true
+				if srv.up = true; srv.state == Offline && srv.data == Whole {
+					s.identify(srv)
+				}
+			case "shrink":
+				// A server that restores the backup and is removed is one that another takes over from.
+				if s.restored.IsEmpty() || s.record.Ran() {
+					s.size = 1
+				}
+			case "grow":
+				s.size = len(pods)
 			case "freeze":
 				srv.frozen = true
 			case "thaw":
@@ -440,7 +477,7 @@ func TestSimulation(t *testing.T) {
 		if rapid.Bool().Draw(t, "whole at first") {
 			calm(20, "decide", "act", "act", "write")
 		}
-		faults := []string{"decide", "act", "decide", "act", "tend", "wipe", "write", "write", "write", "settle", "kill", "start", "start", "freeze", "thaw", "leave"}
+		faults := []string{"decide", "act", "decide", "act", "tend", "wipe", "write", "write", "write", "settle", "kill", "start", "start", "freeze", "thaw", "leave", "shrink", "grow"}
 		for i := range rapid.IntRange(0, 120).Draw(t, "steps") {
 			if what := rapid.IntRange(0, 20).Draw(t, fmt.Sprintf("all %d", i)); what == 0 {
 				calm(1, "kill")
@@ -450,6 +487,7 @@ func TestSimulation(t *testing.T) {
 			srv := s.servers[rapid.SampledFrom(pods).Draw(t, fmt.Sprintf("server %d", i))]
 			step(srv, rapid.SampledFrom(faults).Draw(t, fmt.Sprintf("step %d", i)), i)
 		}
+		s.size = len(pods)
 		calm(80, "start", "thaw", "settle", "tend", "decide", "act", "act", "act", "write")
 		first := s.servers[pods[0]].view
 		for _, pod := range pods {

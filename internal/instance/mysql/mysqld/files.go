@@ -138,6 +138,16 @@ func (f Files) Before(uuid string) (same, known bool, err error) {
 	return strings.Contains(string(before), uuid), len(before) > 0, nil
 }
 
+// ForgetIdentity has the server be one with another UUID from its next start on. A standalone server numbers transactions by its
+// UUID: with an older state of its volume it would go on with numbers that an archive has of other transactions. The
+// server must not run.
+func (f Files) ForgetIdentity() error {
+	if err := os.RemoveAll(filepath.Join(f.DataDir(), identityFile)); err != nil {
+		return fmt.Errorf("cannot remove the identity of the server: %w", err)
+	}
+	return syncFolder(f.DataDir())
+}
+
 // EndCopy records that the copy is complete.
 func (f Files) EndCopy() error {
 	if err := os.RemoveAll(filepath.Join(f.Volume, copyFile)); err != nil {

@@ -40,10 +40,26 @@ func (m Membership) statements() []string {
 
 // Bootstrap founds a group with what the server holds. No client can connect until Open.
 func (s Server) Bootstrap(ctx context.Context, m Membership) error {
-	err := s.execute(ctx, changeTimeout, append(m.statements(),
+	if err := s.execute(ctx, changeTimeout, append(m.statements(), "SET GLOBAL offline_mode = ON")...); err != nil {
+		return err
+	}
+	return s.Form(ctx)
+}
+
+// StandAlone has the server take writes without a group. The name of the group is that which Form gives it. No client can
+// connect until Open. The server must have executed all that it has received: it does not do so without a group.
+func (s Server) StandAlone(ctx context.Context, m Membership) error {
+	return s.execute(ctx, changeTimeout, append(m.statements(),
 		"SET GLOBAL offline_mode = ON",
+		"SET GLOBAL read_only = OFF")...)
+}
+
+// Form founds the group that the server is configured for. Writes to a standalone server are refused for a moment
+// meanwhile.
+func (s Server) Form(ctx context.Context) error {
+	err := s.execute(ctx, changeTimeout,
 		"SET GLOBAL group_replication_bootstrap_group = ON",
-		"START GROUP_REPLICATION")...)
+		"START GROUP_REPLICATION")
 	// Another start must not found a second group.
 	off := s.execute(context.WithoutCancel(ctx), readTimeout, "SET GLOBAL group_replication_bootstrap_group = OFF")
 	if err != nil {
@@ -52,7 +68,7 @@ func (s Server) Bootstrap(ctx context.Context, m Membership) error {
 	return off
 }
 
-// Open lets clients connect to a server that has founded a group, and has the server with the most
+// Open lets clients connect to a server that has founded a group or is standalone, and has the server with the most
 // transactions elected from now on. That the component for it cannot be loaded is an error, but clients
 // can connect all the same.
 func (s Server) Open(ctx context.Context) error {

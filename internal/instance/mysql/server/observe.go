@@ -19,11 +19,11 @@ const applier = "group_replication_applier"
 // Observe adds to a report what the server says about itself.
 func (s Server) Observe(ctx context.Context, r *group.Report) error {
 	return s.with(ctx, readTimeout, func(ctx context.Context, conn *sql.Conn) error {
-		var executed, purged, version string
+		var executed, purged, version, host, port string
 		var readOnly bool
 		// GTIDs are read before the state: a server that is offline then gets no more of them.
-		row := conn.QueryRowContext(ctx, "SELECT @@server_uuid, @@version, @@super_read_only, COALESCE(@@group_replication_group_name, ''), @@gtid_executed, @@gtid_purged")
-		if err := row.Scan(&r.Server, &version, &readOnly, &r.Group, &executed, &purged); err != nil {
+		row := conn.QueryRowContext(ctx, "SELECT @@server_uuid, @@version, @@super_read_only, COALESCE(@@group_replication_group_name, ''), @@gtid_executed, @@gtid_purged, @@report_host, @@report_port")
+		if err := row.Scan(&r.Server, &version, &readOnly, &r.Group, &executed, &purged, &host, &port); err != nil {
 			return fmt.Errorf("cannot read the server's state: %w", err)
 		}
 		r.Version, _, _ = strings.Cut(version, "-")
@@ -31,14 +31,22 @@ func (s Server) Observe(ctx context.Context, r *group.Report) error {
 		if err != nil {
 			return err
 		}
-		if r.Transactions, err = union(executed, received); err != nil {
+		own, err := gtid.Parse(executed)
+		if err != nil {
 			return err
 		}
+		r.Transactions = own.Union(received)
+		r.Behind = !own.Contains(received)
 		if r.Purged, err = gtid.Parse(purged); err != nil {
 			return err
 		}
 		if err := members(ctx, conn, r); err != nil {
 			return err
+		}
+		if r.State == group.Offline && !readOnly {
+			// No other server is writable outside of a group: each starts read-only, and is again once it leaves one.
+			r.State, r.Primary, r.Standalone = group.Online, true, true
+			r.Members = []group.Member{{Server: r.Server, Address: net.JoinHostPort(host, port), State: group.Online, Primary: true, Version: r.Version}}
 		}
 		r.Primary = r.Primary && !readOnly
 		r.Running = true
@@ -47,25 +55,16 @@ func (s Server) Observe(ctx context.Context, r *group.Report) error {
 }
 
 // received returns what the server has received from its group, and has applied or will apply.
-func received(ctx context.Context, conn *sql.Conn) (string, error) {
+func received(ctx context.Context, conn *sql.Conn) (gtid.Set, error) {
 	var set string
 	err := conn.QueryRowContext(ctx, "SELECT received_transaction_set FROM performance_schema.replication_connection_status WHERE channel_name = ?", applier).Scan(&set)
 	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
+		return gtid.Set{}, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot read what the server has received: %w", err)
+		return gtid.Set{}, fmt.Errorf("cannot read what the server has received: %w", err)
 	}
-	return set, nil
-}
-
-func union(executed, received string) (gtid.Set, error) {
-	a, err := gtid.Parse(executed)
-	if err != nil {
-		return a, err
-	}
-	b, err := gtid.Parse(received)
-	return a.Union(b), err
+	return gtid.Parse(set)
 }
 
 // members reads the view of the group that the server has.

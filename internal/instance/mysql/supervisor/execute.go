@@ -68,9 +68,9 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 			return err
 		}
 		return mysqld.Initialize(ctx, s.Program, s.Files, s.Options, s.output)
-	case group.Bootstrap:
+	case group.Bootstrap, group.StandAlone:
 		s.configure(ctx)
-		return s.bootstrap(ctx, c)
+		return s.bootstrap(ctx, action.Verb == group.StandAlone, c)
 	case group.Join, group.JoinByCopy:
 		if !s.known(ctx) {
 			return nil
@@ -81,13 +81,15 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 		return s.server.Leave(ctx)
 	case group.SetAside:
 		return s.setAside(ctx, action, c)
+	case group.Form:
+		// Only a member decides so, in tend.
 	}
 	return fmt.Errorf("cannot %s: there is no such action", action.Verb)
 }
 
-// bootstrap founds a group. Clients can connect only after the record still has this server as the
+// bootstrap founds a group, or has the server take writes without one. Clients can connect only after the record still has this server as the
 // founder: another one may have been named to lead meanwhile.
-func (s *Supervisor) bootstrap(ctx context.Context, c *group.Cluster) error {
+func (s *Supervisor) bootstrap(ctx context.Context, standalone bool, c *group.Cluster) error {
 	mine := c.Record
 	mine.Name, mine.Founder, mine.Confirmed = uuid.NewString(), s.Pod, false
 	if err := s.outside.Change(ctx, c.Record, mine); err != nil {
@@ -99,7 +101,11 @@ func (s *Supervisor) bootstrap(ctx context.Context, c *group.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := s.server.Bootstrap(ctx, membership); err != nil {
+	begin := s.server.Bootstrap
+	if standalone {
+		begin = s.server.StandAlone
+	}
+	if err := begin(ctx, membership); err != nil {
 		return errors.Join(err, s.server.Leave(ctx))
 	}
 	if err := s.confirm(ctx, mine, c.Named != ""); err != nil {

@@ -45,15 +45,37 @@ func (w *world) execute(name string, statements ...string) error {
 	return executeAt(w.server(name).Options.Socket(), statements...)
 }
 
-func executeAt(socket string, statements ...string) error {
+// hold executes a statement over a server's socket, in a session that stays until the test ends.
+func (w *world) hold(name, statement string) {
+	w.t.Helper()
+	db, err := openSocket(w.server(name).Options.Socket())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(w.t.Context(), statement); err != nil {
+		w.t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// openSocket opens a server over its socket.
+func openSocket(socket string) (*sql.DB, error) {
 	config := mysql.NewConfig()
 	config.Net, config.Addr, config.User = "unix", socket, instance.MySQLSuperuser
 	config.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+func executeAt(socket string, statements ...string) error {
+	db, err := openSocket(socket)
+	if err != nil {
 		return err
 	}
-	db := sql.OpenDB(connector)
 	defer func() { _ = db.Close() }()
 	for _, s := range statements {
 		if _, err := db.ExecContext(context.Background(), s); err != nil {
@@ -66,13 +88,10 @@ func executeAt(socket string, statements ...string) error {
 // query returns the only value of a query over a server's socket.
 func (w *world) query(name, statement string) string {
 	w.t.Helper()
-	config := mysql.NewConfig()
-	config.Net, config.Addr, config.User = "unix", w.server(name).Options.Socket(), instance.MySQLSuperuser
-	connector, err := mysql.NewConnector(config)
+	db, err := openSocket(w.server(name).Options.Socket())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	db := sql.OpenDB(connector)
 	defer func() { _ = db.Close() }()
 	var out string
 	if err := db.QueryRowContext(w.t.Context(), statement).Scan(&out); err != nil {

@@ -100,7 +100,7 @@ func (s *Supervisor) lead(ctx context.Context, own *group.Report, c *group.Clust
 	s.leads, s.epoch = true, c.Record.Epoch
 	s.mu.Unlock()
 	s.dismiss(ctx, own)
-	return nil
+	return s.form(ctx, own, c)
 }
 
 var (

@@ -97,6 +97,9 @@ type Config struct {
 	// VariablesFile is the file of instance.MySQLVariablesFile.
 	VariablesFile string
 
+	// Size returns how many servers the cluster is to have, and false while that is not known.
+	Size func() (int, bool)
+
 	// Warn creates an event about the DatabaseCluster, with a reason of package apis/apps/v1.
 	Warn func(ctx context.Context, reason, message string)
 
@@ -431,9 +434,12 @@ func (s *Supervisor) keepRunning() error {
 	}
 	if data == group.Copy {
 		// The server would remove the sign that it was killed while it copied another one.
-		if err := s.Files.BeginCopy(); err != nil {
-			return err
-		}
+		err = s.Files.BeginCopy()
+	} else {
+		err = s.Files.ForgetIdentity()
+	}
+	if err != nil {
+		return err
 	}
 	s.mu.Lock()
 	s.answered, s.started = time.Time{}, time.Now()

@@ -56,6 +56,29 @@ type world struct {
 	confirms func(pod string)
 }
 
+// resize changes how many servers are desired.
+func (w *world) resize(size int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.size = size
+}
+
+// desired is how many servers are desired, as supervisors know it.
+func (w *world) desired() (int, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.size, true
+}
+
+// name names the volume claim of a server to lead, or none if n is negative.
+func (w *world) name(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.named = "data-" + pod(n); n < 0 {
+		w.named = ""
+	}
+}
+
 // running is a server with its supervisor.
 type running struct {
 	*Supervisor
@@ -119,7 +142,7 @@ func (w *world) config(n int) Config {
 	}
 	in := func(name string) string { return filepath.Join(w.dir, name) }
 	config := Config{
-		Pod: name, Claim: "uid-" + name, Program: w.program, Files: mysqld.Files{Volume: volume}, Fetch: w.fetch, VariablesFile: w.variablesFile(),
+		Pod: name, Claim: "uid-" + name, Program: w.program, Files: mysqld.Files{Volume: volume}, Fetch: w.fetch, Size: w.desired, VariablesFile: w.variablesFile(),
 		Options: mysqld.Options{
 			File: file, ID: n + 1, Host: "127.0.0.1", Port: w.port + n, RunDir: run,
 			Certificate: in("tls.crt"), Key: in("tls.key"), Authority: in("control.crt"),

@@ -1,0 +1,103 @@
+package supervisor
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// members is the number of members that a server shows, itself among them.
+const members = "SELECT count(*) FROM performance_schema.replication_group_members WHERE member_state = 'ONLINE'"
+
+// TestStandalone: a cluster of one runs without a group, and forms one when it is to have more servers. It loses no
+// acknowledged row, and gives no transaction the number of another one.
+func TestStandalone(t *testing.T) {
+	w := newWorld(t, 1)
+	w.start(0)
+	w.until("a primary", upWithin, func() bool { return w.leader() != "" })
+	if n := w.query(pod(0), members); n != "0" {
+		t.Errorf("a cluster of one is a group of %s, want none", n)
+	}
+	w.prepare()
+	l := w.write(4)
+	defer l.stop()
+	time.Sleep(time.Second)
+
+	first := w.query(pod(0), "SELECT @@server_uuid")
+	was := time.Now()
+	w.signal(pod(0), syscall.SIGKILL)
+	w.until("the primary again", upWithin, func() bool { return w.ledSince(was) })
+	w.until("a write", upWithin, func() bool { return l.since() < time.Second })
+	l.longest()
+	second := w.query(pod(0), "SELECT @@server_uuid")
+	if second == first {
+		t.Errorf("the server that was started again has UUID %s of before: data that an older volume has again would go on with the same numbers", first)
+	}
+	if executed := w.query(pod(0), "SELECT @@gtid_executed"); !strings.Contains(executed, first+":") || !strings.Contains(executed, second+":") {
+		t.Errorf("transactions %s, want some of %s and %s", executed, first, second)
+	}
+
+	w.resize(3)
+	w.start(1)
+	w.start(2)
+	w.until("three members", joinWithin, func() bool { return w.online() == 3 })
+	t.Logf("no write for %s while the group was formed", l.longest())
+	if n := w.query(pod(0), members); n != "3" {
+		t.Errorf("server 0 shows %s members, want 3", n)
+	}
+	if held, _ := w.server(pod(0)).Held(); held.Message != "" {
+		t.Errorf("server 0 waits for %q", held.Message)
+	}
+	if report, _ := w.server(pod(0)).Last(); report.Standalone || !report.Primary {
+		t.Errorf("server 0 reports that it is standalone %t and the primary %t, want false and true", report.Standalone, report.Primary)
+	}
+	time.Sleep(time.Second)
+	l.check()
+}
+
+// TestStandaloneAppliesWhatItReceived: a server that is the only one from now on, and has received what it has not
+// applied, applies that first. A group that had it has acknowledged it.
+func TestStandaloneAppliesWhatItReceived(t *testing.T) {
+	w := newWorld(t, 3)
+	for n := range 3 {
+		w.start(n)
+	}
+	w.until("three members", joinWithin, func() bool { return w.online() == 3 })
+	w.prepare()
+	if w.leader() == pod(0) {
+		w.leave(0)
+		w.start(0)
+		w.until("another primary", joinWithin, func() bool { return w.online() == 3 && w.leader() != pod(0) })
+	}
+	w.hold(pod(0), "LOCK TABLES app.ledger READ")
+	if err := w.execute(w.leader(), "INSERT INTO app.ledger (id) VALUES (1), (2)", "INSERT INTO app.ledger (id) VALUES (3)"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("a server that is behind", upWithin, func() bool {
+		report, _ := w.server(pod(0)).Last()
+		return report.Behind
+	})
+	w.resize(0)
+	for n := range 3 {
+		w.signal(pod(n), syscall.SIGKILL)
+	}
+	for n := range 3 {
+		w.leave(n)
+	}
+	w.resize(1)
+	w.name(0)
+	w.start(0)
+	w.until("a primary", upWithin, func() bool { return w.leader() == pod(0) })
+	w.until("the rows that were received", upWithin, func() bool { return w.query(pod(0), "SELECT count(*) FROM app.ledger") == "3" })
+	w.name(-1)
+
+	// Once all is applied, its next start is without a group.
+	was := time.Now()
+	w.leave(0)
+	w.start(0)
+	w.until("a primary again", upWithin, func() bool { return w.ledSince(was) })
+	if n := w.query(pod(0), members); n != "0" {
+		t.Errorf("a cluster of one is a group of %s, want none", n)
+	}
+}
