@@ -13,9 +13,9 @@ import (
 
 const mebibyte = 1 << 20
 
-// Memory of a server: serverMemory besides its buffer pool, once it is a member of a group, as a server
-// that stands alone is too, leastPool of the pool, leastMemory of a container that a claim limits, and
-// defaultMemory of one where it does not. A member with the least pool had 647 MiB resident right
+// Memory of a server: serverMemory besides its buffer pool, once it is a member of a group, as a single one may
+// become, leastPool of the pool, leastMemory of a container that a claim limits, and defaultMemory of one where
+// it does not. A member with the least pool had 647 MiB resident right
 // after its start, and one for development 337 MiB.
 const (
 	serverMemory  = 640 * mebibyte

@@ -131,46 +131,29 @@ func figuresOf(out string) ([]float64, error) {
 // all runs all comparisons and prints a line for each. It returns an error if a target is missed.
 func (b *bench) all(ctx context.Context) error {
 	fmt.Printf("an update and an insert per transaction, %d clients, the median of %d times %s each in turns\n", b.Clients, b.Rounds, b.For)
-	missed, err := b.one(ctx)
+	one, err := b.plain.single(ctx)
 	if err != nil {
+		return err
+	}
+	r, err := b.compare(ctx, "claim of 1", one)
+	if err != nil {
+		return err
+	}
+	missed := misses("claim of 1", r)
+	if err := b.plain.stop(ctx, single); err != nil {
 		return err
 	}
 	if err := b.grow(ctx); err != nil {
 		return err
 	}
-	three, err := b.plain.group(ctx, grouped, groupSize)
+	three, err := b.plain.group(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := b.compare(ctx, "claim of 3", three)
-	if err != nil {
+	if r, err = b.compare(ctx, "claim of 3", three); err != nil {
 		return err
 	}
 	return errors.Join(missed, misses("claim of 3", r))
-}
-
-// one compares a claim of one server with a server without a group, and with a group of one, which shows what part
-// of the difference is the group's. It returns whether the target is missed.
-func (b *bench) one(ctx context.Context) (missed, err error) {
-	s, err := b.plain.single(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.compare(ctx, "claim of 1", s)
-	if err != nil {
-		return nil, err
-	}
-	missed = misses("claim of 1", r)
-	if err := b.plain.stop(ctx, single); err != nil {
-		return missed, err
-	}
-	if s, err = b.plain.group(ctx, alone, 1); err != nil {
-		return missed, err
-	}
-	if _, err := b.compare(ctx, "and a group", s); err != nil {
-		return missed, err
-	}
-	return missed, b.plain.stop(ctx, alone+"0")
 }
 
 // misses returns an error if a claim makes fewer commits than the target.

@@ -1,8 +1,7 @@
 // Command mysql measures commits of the MySQL of a claim, compared with the same image run plainly: a claim
-// of one against a server without a group, and against a group of one, and a claim of three against a group
-// of three. Groups are set up by hand. All have the same options, resources and storage class. Only ratios
-// within one run are meaningful, because machines differ and are noisy: both sides are measured in turns,
-// and the medians are compared.
+// of one against a single server, and a claim of three against three servers whose group was set up by hand.
+// All have the same options, resources and storage class. Only ratios within one run are meaningful, because
+// machines differ and are noisy: both sides are measured in turns, and the medians are compared.
 //
 //	make bench-mysql
 package main

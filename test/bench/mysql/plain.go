@@ -16,10 +16,9 @@ import (
 // groupSize is the number of servers of the group.
 const groupSize = 3
 
-// Names of plain servers: without a group, and prefixes of those of a group of one and of the group.
+// single is the name of the plain server without a group, and grouped the prefix of those of the group.
 const (
 	single  = "plain-single"
-	alone   = "plain-alone-"
 	grouped = "plain-"
 )
 
@@ -150,11 +149,11 @@ func (p plain) stop(ctx context.Context, name string) error {
 // group starts the servers of a group, sets it up by the steps of MySQL's manual
 // (https://dev.mysql.com/doc/refman/9.7/en/group-replication-deploying-in-single-primary-mode.html), and returns
 // its primary.
-func (p plain) group(ctx context.Context, prefix string, size int) (server, error) {
+func (p plain) group(ctx context.Context) (server, error) {
 	var all []server
 	var seeds []string
-	for i := range size {
-		name := prefix + strconv.Itoa(i)
+	for i := range groupSize {
+		name := grouped + strconv.Itoa(i)
 		s, err := p.start(ctx, name, "group", i+1)
 		if err != nil {
 			return s, err

@@ -46,7 +46,9 @@ func TestMySQL(t *testing.T) {
 const (
 	whenPlanned = time.Second
 	// whenAdded is for the fifth server, to which four connect one after another.
-	whenAdded   = 2 * time.Second
+	whenAdded = 2 * time.Second
+	// whenFormed is for a single server that forms a group.
+	whenFormed  = 5 * time.Second
 	whenFailed  = 10 * time.Second
 	whenAllGone = 25 * time.Second
 	noTarget    = time.Duration(0)
@@ -73,6 +75,7 @@ func group() types.Feature {
 		Full("primary ends while its commits wait for the others", d.under(noTarget, d.endsUnacknowledged)).
 		Full("replica's volume is lost", d.under(whenPlanned, d.losesVolume)).
 		Full("servers are added and removed under load", d.under(whenAdded, d.scales)).
+		Full("one server runs without a group, and becomes three", d.under(noTarget, d.standsAlone)).
 		Full("parameters are set while the servers run", d.under(whenPlanned, d.sets)).
 		Full("parameter rolls, replicas first, primary last", d.under(whenPlanned, d.rolls)).
 		// Of a backup of one database the content can be restored under another name.

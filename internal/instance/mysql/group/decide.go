@@ -15,9 +15,9 @@ type Record struct {
 	// can never be taken for a member of this one, nor its transactions for those of this one.
 	Name string `json:"name,omitempty"`
 
-	// Epoch counts the groups that were confirmed. Founder is the pod that may bootstrap, or that
-	// restores a backup to do so, and Confirmed is true once it has: no client can connect and no server
-	// joins before.
+	// Epoch counts the groups that were confirmed, a standalone server among them. Founder is the pod that may
+	// bootstrap, or that restores a backup to do so, and Confirmed is true once it has: no client can connect and
+	// no server joins before.
 	Epoch     int64  `json:"epoch,omitempty"`
 	Founder   string `json:"founder,omitempty"`
 	Confirmed bool   `json:"confirmed,omitempty"`
@@ -99,8 +99,7 @@ const (
 	// Bootstrap founds a group with what the volume holds.
 	Bootstrap Verb = "bootstrap"
 
-	// StandAlone takes writes without a group, with what the volume holds, and Form makes such a server the first
-	// member of its group.
+	// StandAlone takes writes without a group, with what the volume holds, and Form has such a server found one.
 	StandAlone Verb = "stand alone"
 	Form       Verb = "form the group"
 
@@ -401,7 +400,7 @@ func (c *Cluster) found(own *Report, leader string) Action {
 	case !own.Running:
 		return own.starting()
 	case c.Size == 1 && c.Ordinal(c.Pod) == 0 && !own.Behind:
-		// A group costs each commit about a tenth, and is of no use to one server. A server that is not desired hands
+		// A group costs each commit about an eighth, and is of no use to one server. A server that is not desired hands
 		// over to the first, by a group.
 		return Action{Verb: StandAlone}
 	}

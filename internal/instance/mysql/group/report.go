@@ -58,8 +58,8 @@ type Report struct {
 	// Purged are those of which the server has no binary logs any more.
 	Purged gtid.Set `json:"purged"`
 
-	// Behind is true if the server has received some of its transactions and not executed them yet. A server that
-	// starts in a group executes them first.
+	// Behind is true if the server, which is in no group, has received transactions and not executed them yet, or cannot
+	// show whether it has. A server that starts in a group executes them first.
 	Behind bool `json:"behind,omitempty"`
 
 	// Group is the name of the group that the server is configured for, or was last.
@@ -74,8 +74,7 @@ type Report struct {
 	View    string   `json:"view,omitempty"`
 	Members []Member `json:"members,omitempty"`
 
-	// Standalone is true if the server takes writes without a group, as the only server of its cluster. It counts as a
-	// group with one member: it is ONLINE and the primary, and the only one in its view.
+	// Standalone is true if the server takes writes without a group, as the only one of its cluster (Alone).
 	Standalone bool `json:"standalone,omitempty"`
 
 	// Full is true if the volume has hardly any room left: MySQL waits for room with each commit, for as long as
@@ -98,6 +97,12 @@ type Member struct {
 	Primary bool   `json:"primary,omitempty"`
 	// Version is the version of MySQL that it runs, such as 9.7.4.
 	Version string `json:"version,omitempty"`
+}
+
+// Alone has a report be that of a standalone server at an address: a group with one member.
+func (r *Report) Alone(address string) {
+	r.State, r.Primary = Online, true
+	r.Members = []Member{{Server: r.Server, Address: address, State: Online, Primary: true, Version: r.Version}}
 }
 
 // Joined reports whether the server is in a group, or on its way into one.

@@ -168,8 +168,9 @@ func (s *simulated) act(srv *server) {
 		}
 		srv.data, srv.state, srv.transactions, srv.suspected = Empty, "", gtid.Set{}, 0
 	case Form:
+		// It takes no writes, and founds a group later.
 		if v := srv.view; v != nil && v.alone != "" {
-			s.install(v.group, v.members, v.primary)
+			srv.state, srv.view, srv.pending = Offline, nil, &Action{Verb: Bootstrap}
 		}
 	case Bootstrap, StandAlone:
 		if !s.same(srv.seen) {

@@ -169,6 +169,28 @@ func TestLastError(t *testing.T) {
 	}
 }
 
+// TestForgetIdentity: a server has another UUID from its next start on, also where it has none.
+func TestForgetIdentity(t *testing.T) {
+	f := Files{Volume: t.TempDir()}
+	if err := os.Mkdir(f.DataDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := f.ForgetIdentity(); err != nil {
+			t.Fatal(err)
+		}
+		if there, err := exists(filepath.Join(f.DataDir(), "auto.cnf")); err != nil || there {
+			t.Errorf("ForgetIdentity(): auto.cnf exists is %t, %v", there, err)
+		}
+		if err := os.WriteFile(filepath.Join(f.DataDir(), "auto.cnf"), []byte("[auto]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (Files{Volume: filepath.Join(f.Volume, "none")}).ForgetIdentity(); err == nil {
+		t.Error("ForgetIdentity(): got no error where there is no data")
+	}
+}
+
 // TestDropTemporary: what the next start would replace is removed, and nothing else.
 func TestDropTemporary(t *testing.T) {
 	f := Files{Volume: t.TempDir()}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -40,26 +42,10 @@ func (m Membership) statements() []string {
 
 // Bootstrap founds a group with what the server holds. No client can connect until Open.
 func (s Server) Bootstrap(ctx context.Context, m Membership) error {
-	if err := s.execute(ctx, changeTimeout, append(m.statements(), "SET GLOBAL offline_mode = ON")...); err != nil {
-		return err
-	}
-	return s.Form(ctx)
-}
-
-// StandAlone has the server take writes without a group. The name of the group is that which Form gives it. No client can
-// connect until Open. The server must have executed all that it has received: it does not do so without a group.
-func (s Server) StandAlone(ctx context.Context, m Membership) error {
-	return s.execute(ctx, changeTimeout, append(m.statements(),
+	err := s.execute(ctx, changeTimeout, append(m.statements(),
 		"SET GLOBAL offline_mode = ON",
-		"SET GLOBAL read_only = OFF")...)
-}
-
-// Form founds the group that the server is configured for. Writes to a standalone server are refused for a moment
-// meanwhile.
-func (s Server) Form(ctx context.Context) error {
-	err := s.execute(ctx, changeTimeout,
 		"SET GLOBAL group_replication_bootstrap_group = ON",
-		"START GROUP_REPLICATION")
+		"START GROUP_REPLICATION")...)
 	// Another start must not found a second group.
 	off := s.execute(context.WithoutCancel(ctx), readTimeout, "SET GLOBAL group_replication_bootstrap_group = OFF")
 	if err != nil {
@@ -67,6 +53,31 @@ func (s Server) Form(ctx context.Context) error {
 	}
 	return off
 }
+
+// StandAlone has the server take writes without a group. No client can connect until Open. The server must have executed
+// all that it has received: it does not do so without a group.
+func (s Server) StandAlone(ctx context.Context, m Membership) error {
+	return s.execute(ctx, changeTimeout, append(m.statements(),
+		"SET GLOBAL offline_mode = ON",
+		"SET GLOBAL read_only = OFF")...)
+}
+
+// refuseSeconds is how long a standalone server waits for statements that write before it refuses writes. Others that write
+// wait behind it.
+const refuseSeconds = 2
+
+// Refuse has a standalone server take no more writes. It returns false, and changes nothing, if a statement that writes
+// does not end in time.
+func (s Server) Refuse(ctx context.Context) (bool, error) {
+	err := s.execute(ctx, readTimeout, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", refuseSeconds), "SET GLOBAL super_read_only = ON")
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == lockWaitTimeout {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// lockWaitTimeout is MySQL's number of the error of a statement that has waited too long for a lock.
+const lockWaitTimeout = 1205
 
 // Open lets clients connect to a server that has founded a group or is standalone, and has the server with the most
 // transactions elected from now on. That the component for it cannot be loaded is an error, but clients
@@ -115,7 +126,7 @@ func (s Server) Join(ctx context.Context, m Membership, byCopy bool) error {
 
 // Leave leaves the group. The server accepts no writes afterwards.
 func (s Server) Leave(ctx context.Context) error {
-	return s.execute(ctx, changeTimeout, "STOP GROUP_REPLICATION", "SET GLOBAL super_read_only = ON")
+	return errors.Join(s.execute(ctx, changeTimeout, "STOP GROUP_REPLICATION"), s.execute(ctx, changeTimeout, "SET GLOBAL super_read_only = ON"))
 }
 
 // Shut ends the sessions of clients and lets no new ones in, until the server is started again or

@@ -16,18 +16,19 @@ import (
 // applier is the channel that applies what the group has sent.
 const applier = "group_replication_applier"
 
-// Observe adds to a report what the server says about itself.
+// Observe adds to a report what the server says about itself. One that is writable without a group is reported as
+// Standalone, and otherwise as every server without a group.
 func (s Server) Observe(ctx context.Context, r *group.Report) error {
 	return s.with(ctx, readTimeout, func(ctx context.Context, conn *sql.Conn) error {
-		var executed, purged, version, host, port string
+		var executed, purged, version string
 		var readOnly bool
 		// GTIDs are read before the state: a server that is offline then gets no more of them.
-		row := conn.QueryRowContext(ctx, "SELECT @@server_uuid, @@version, @@super_read_only, COALESCE(@@group_replication_group_name, ''), @@gtid_executed, @@gtid_purged, @@report_host, @@report_port")
-		if err := row.Scan(&r.Server, &version, &readOnly, &r.Group, &executed, &purged, &host, &port); err != nil {
+		row := conn.QueryRowContext(ctx, "SELECT @@server_uuid, @@version, @@super_read_only, COALESCE(@@group_replication_group_name, ''), @@gtid_executed, @@gtid_purged")
+		if err := row.Scan(&r.Server, &version, &readOnly, &r.Group, &executed, &purged); err != nil {
 			return fmt.Errorf("cannot read the server's state: %w", err)
 		}
 		r.Version, _, _ = strings.Cut(version, "-")
-		received, err := received(ctx, conn)
+		received, shown, err := received(ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -36,17 +37,19 @@ func (s Server) Observe(ctx context.Context, r *group.Report) error {
 			return err
 		}
 		r.Transactions = own.Union(received)
-		r.Behind = !own.Contains(received)
 		if r.Purged, err = gtid.Parse(purged); err != nil {
 			return err
 		}
 		if err := members(ctx, conn, r); err != nil {
 			return err
 		}
-		if r.State == group.Offline && !readOnly {
-			// No other server is writable outside of a group: each starts read-only, and is again once it leaves one.
-			r.State, r.Primary, r.Standalone = group.Online, true, true
-			r.Members = []group.Member{{Server: r.Server, Address: net.JoinHostPort(host, port), State: group.Online, Primary: true, Version: r.Version}}
+		if r.State == group.Offline {
+			r.Standalone = !readOnly
+			if r.Behind = !own.Contains(received); !shown {
+				if r.Behind, err = wasMember(ctx, conn); err != nil {
+					return err
+				}
+			}
 		}
 		r.Primary = r.Primary && !readOnly
 		r.Running = true
@@ -54,17 +57,28 @@ func (s Server) Observe(ctx context.Context, r *group.Report) error {
 	})
 }
 
-// received returns what the server has received from its group, and has applied or will apply.
-func received(ctx context.Context, conn *sql.Conn) (gtid.Set, error) {
-	var set string
-	err := conn.QueryRowContext(ctx, "SELECT received_transaction_set FROM performance_schema.replication_connection_status WHERE channel_name = ?", applier).Scan(&set)
+// received returns what the server has received from its group, and has applied or will apply. shown is false if the
+// server does not show that: it has received nothing, or has no performance schema, or cannot read its relay logs.
+func received(ctx context.Context, conn *sql.Conn) (set gtid.Set, shown bool, err error) {
+	var text string
+	err = conn.QueryRowContext(ctx, "SELECT received_transaction_set FROM performance_schema.replication_connection_status WHERE channel_name = ?", applier).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
-		return gtid.Set{}, nil
+		return set, false, nil
 	}
 	if err != nil {
-		return gtid.Set{}, fmt.Errorf("cannot read what the server has received: %w", err)
+		return set, false, fmt.Errorf("cannot read what the server has received: %w", err)
 	}
-	return gtid.Parse(set)
+	set, err = gtid.Parse(text)
+	return set, true, err
+}
+
+// wasMember reports whether the server was in a group before, and may have received something.
+func wasMember(ctx context.Context, conn *sql.Conn) (bool, error) {
+	var was bool
+	if err := conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM mysql.slave_relay_log_info WHERE channel_name = ?)", applier).Scan(&was); err != nil {
+		return false, fmt.Errorf("cannot read whether the server was in a group: %w", err)
+	}
+	return was, nil
 }
 
 // members reads the view of the group that the server has.

@@ -70,7 +70,8 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 		return mysqld.Initialize(ctx, s.Program, s.Files, s.Options, s.output)
 	case group.Bootstrap, group.StandAlone:
 		s.configure(ctx)
-		return s.bootstrap(ctx, action.Verb == group.StandAlone, c)
+		// A standalone server numbers transactions by its UUID.
+		return s.bootstrap(ctx, action.Verb == group.StandAlone && s.renamed, c)
 	case group.Join, group.JoinByCopy:
 		if !s.known(ctx) {
 			return nil
@@ -78,7 +79,7 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 		s.configure(ctx)
 		return s.join(ctx, action.Verb == group.JoinByCopy, c)
 	case group.Leave:
-		return s.server.Leave(ctx)
+		return s.leave(ctx)
 	case group.SetAside:
 		return s.setAside(ctx, action, c)
 	case group.Form:
@@ -102,14 +103,14 @@ func (s *Supervisor) bootstrap(ctx context.Context, standalone bool, c *group.Cl
 		return err
 	}
 	begin := s.server.Bootstrap
-	if standalone {
+	if s.setAlone(standalone); standalone {
 		begin = s.server.StandAlone
 	}
 	if err := begin(ctx, membership); err != nil {
-		return errors.Join(err, s.server.Leave(ctx))
+		return errors.Join(err, s.leave(ctx))
 	}
 	if err := s.confirm(ctx, mine, c.Named != ""); err != nil {
-		return errors.Join(err, s.server.Leave(ctx))
+		return errors.Join(err, s.leave(ctx))
 	}
 	return s.open(ctx)
 }

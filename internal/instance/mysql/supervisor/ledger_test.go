@@ -45,18 +45,21 @@ func (w *world) execute(name string, statements ...string) error {
 	return executeAt(w.server(name).Options.Socket(), statements...)
 }
 
-// hold executes a statement over a server's socket, in a session that stays until the test ends.
-func (w *world) hold(name, statement string) {
+// hold executes a statement over a server's socket, in a session that stays until the returned function ends it, or the test
+// does.
+func (w *world) hold(name, statement string) func() {
 	w.t.Helper()
 	db, err := openSocket(w.server(name).Options.Socket())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = db.Close() })
+	release := func() { _ = db.Close() }
+	w.t.Cleanup(release)
 	db.SetMaxOpenConns(1)
 	if _, err := db.ExecContext(w.t.Context(), statement); err != nil {
 		w.t.Fatalf("%s: %v", statement, err)
 	}
+	return release
 }
 
 // openSocket opens a server over its socket.

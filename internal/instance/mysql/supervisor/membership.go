@@ -20,7 +20,9 @@ func (s *Supervisor) tend(ctx context.Context, own *group.Report) error {
 	if as == s.as && time.Since(s.tended) < tendPeriod {
 		return nil
 	}
-	s.say("")
+	if !own.Standalone {
+		s.say("")
+	}
 	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
 	record, err := s.outside.Record(ctx)
@@ -34,7 +36,7 @@ func (s *Supervisor) tend(ctx context.Context, own *group.Report) error {
 	if action := group.Decide(c); action.Verb == group.Leave {
 		s.setLeads(false)
 		s.say(action.Message)
-		return s.server.Leave(context.WithoutCancel(ctx))
+		return s.leave(context.WithoutCancel(ctx))
 	}
 	if own.State != group.Online || !own.Primary {
 		s.opened = false
@@ -71,7 +73,7 @@ func (s *Supervisor) lead(ctx context.Context, own *group.Report, c *group.Clust
 		}
 		if all.Named != "" && all.Named != instance.VolumeClaim(s.Pod) {
 			s.say("Leaving the group: volume claim " + all.Named + " is named to lead")
-			return s.server.Leave(context.WithoutCancel(ctx))
+			return s.leave(context.WithoutCancel(ctx))
 		}
 		if err := s.confirm(ctx, c.Record, all.Named != ""); err != nil {
 			return err
@@ -100,7 +102,7 @@ func (s *Supervisor) lead(ctx context.Context, own *group.Report, c *group.Clust
 	s.leads, s.epoch = true, c.Record.Epoch
 	s.mu.Unlock()
 	s.dismiss(ctx, own)
-	return s.form(ctx, own, c)
+	return s.form(ctx, own)
 }
 
 var (

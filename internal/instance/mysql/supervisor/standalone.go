@@ -8,44 +8,75 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
-// formWithin is how long a standalone server may take to form its group.
-const formWithin = 30 * time.Second
+// formAgain is the pause before a group is to be formed again that a long statement has held up.
+const formAgain = 30 * time.Second
 
-// form makes a standalone server the first member of its group, once the cluster is to have more servers.
-func (s *Supervisor) form(ctx context.Context, own *group.Report, c *group.Cluster) error {
-	if !own.Standalone {
-		return nil
+// setAlone notes whether this supervisor has the server take writes without a group, and returns what it noted before. That
+// it is writable is no sign: one that leaves a group is so for a moment.
+func (s *Supervisor) setAlone(alone bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.alone
+	s.alone = alone
+	return before
+}
+
+// standalone has a report be that of a standalone server, if the server is one.
+func (s *Supervisor) standalone(own *group.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own.Standalone = own.Standalone && s.alone; own.Standalone {
+		own.Alone(s.outside.Address(s.Pod))
 	}
-	if c.Size, _ = s.Size(); group.Decide(*c).Verb != group.Form {
-		return nil
+}
+
+// leave leaves the group. A standalone server has none that would refuse writes, and ends the sessions of its clients first.
+func (s *Supervisor) leave(ctx context.Context) error {
+	var err error
+	if s.setAlone(false) {
+		err = s.server.Shut(ctx)
 	}
-	s.log.Info("Executing action", "action", group.Form)
-	ctx = context.WithoutCancel(ctx)
-	err := s.server.Form(ctx)
-	if err == nil {
-		err = s.leadsGroup(ctx)
-	}
-	if err == nil {
-		return nil
-	}
-	// Another server may be in the group already, and lead it: this one asks the others next, as at its start.
-	s.setLeads(false)
 	return errors.Join(err, s.server.Leave(ctx))
 }
 
-// leadsGroup waits until the server is the primary of the group that it has formed. It keeps its mark meanwhile, and
-// clients wait.
-func (s *Supervisor) leadsGroup(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, formWithin)
-	defer cancel()
-	for {
-		if own, err := s.Report(ctx); err == nil && own.State == group.Online && own.Primary && !own.Standalone {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.New("cannot form the group: this server does not become its primary in time")
-		case <-time.After(period / 10):
-		}
+// form has a standalone server found a group, once the cluster is to have more servers. It takes no writes from before it
+// founds the group until that is confirmed, as at its start: another server may have been named to lead meanwhile.
+func (s *Supervisor) form(ctx context.Context, own *group.Report) error {
+	if !own.Standalone {
+		return nil
 	}
+	if size, _ := s.Size(); size < 2 {
+		s.say("")
+		return nil
+	}
+	if time.Since(s.heldUp) < formAgain {
+		return nil
+	}
+	c, err := s.outside.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	c.Pod, c.Reports, c.Named = s.Pod, map[string]group.Report{s.Pod: *own}, ""
+	if group.Decide(c).Verb != group.Form {
+		s.say("")
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	refuses, err := s.server.Refuse(ctx)
+	if err != nil {
+		return err
+	}
+	if !refuses {
+		s.heldUp = time.Now()
+		s.say("Waiting for a statement that writes to end, before this server forms a group for the others to join")
+		return nil
+	}
+	s.say("")
+	s.log.Info("Executing action", "action", group.Form)
+	s.opened = false
+	if err := s.bootstrap(ctx, false, &c); err != nil {
+		s.setLeads(false)
+		return err
+	}
+	return nil
 }

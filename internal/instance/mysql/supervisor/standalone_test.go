@@ -5,6 +5,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/storeplane/storeplane/internal/gtid"
+	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
 // members is the number of members that a server shows, itself among them.
@@ -38,20 +41,54 @@ func TestStandalone(t *testing.T) {
 		t.Errorf("transactions %s, want some of %s and %s", executed, first, second)
 	}
 
+	// A statement that writes for long holds up the group, and no other statement.
+	if err := w.execute(pod(0), "CREATE TABLE app.long_write (n INT PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	release := w.hold(pod(0), "LOCK TABLES app.long_write WRITE")
 	w.resize(3)
 	w.start(1)
 	w.start(2)
+	w.until("the reason why there is no group", upWithin, func() bool {
+		held, _ := w.server(pod(0)).Held()
+		return held.Message == "Waiting for a statement that writes to end, before this server forms a group for the others to join"
+	})
+	time.Sleep(5 * time.Second)
+	if since := l.since(); since > time.Second {
+		t.Errorf("no write for %s while a statement holds up the group", since)
+	}
+	if n := w.query(pod(0), members); n != "0" {
+		t.Errorf("server 0 is a member of a group of %s while a statement holds that up", n)
+	}
+	l.longest()
+	release()
 	w.until("three members", joinWithin, func() bool { return w.online() == 3 })
-	t.Logf("no write for %s while the group was formed", l.longest())
+	gap := l.longest()
+	t.Logf("no write for %s while the group was formed", gap)
+	if gap > 15*time.Second {
+		t.Error("that is too long on any machine")
+	}
 	if n := w.query(pod(0), members); n != "3" {
 		t.Errorf("server 0 shows %s members, want 3", n)
-	}
-	if held, _ := w.server(pod(0)).Held(); held.Message != "" {
-		t.Errorf("server 0 waits for %q", held.Message)
 	}
 	if report, _ := w.server(pod(0)).Last(); report.Standalone || !report.Primary {
 		t.Errorf("server 0 reports that it is standalone %t and the primary %t, want false and true", report.Standalone, report.Primary)
 	}
+	if held, _ := w.server(pod(0)).Held(); held.Message != "" {
+		t.Errorf("server 0 waits for %q", held.Message)
+	}
+
+	// One that is writable without a group, and was not meant to be, is no cluster of its own.
+	if err := w.execute(pod(2), "STOP GROUP_REPLICATION", "SET GLOBAL read_only = OFF"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("it to be a member again", joinWithin, func() bool {
+		if w.leader() != pod(0) {
+			t.Errorf("%s leads", w.leader())
+		}
+		report, _ := w.server(pod(2)).Last()
+		return report.State == group.Online && len(report.Members) == 3
+	})
 	time.Sleep(time.Second)
 	l.check()
 }
@@ -59,6 +96,14 @@ func TestStandalone(t *testing.T) {
 // TestStandaloneAppliesWhatItReceived: a server that is the only one from now on, and has received what it has not
 // applied, applies that first. A group that had it has acknowledged it.
 func TestStandaloneAppliesWhatItReceived(t *testing.T) {
+	t.Run("Staging", func(t *testing.T) { appliesWhatItReceived(t, "") })
+	// A single server for development has no performance schema.
+	t.Run("Development", func(t *testing.T) { appliesWhatItReceived(t, "performance_schema=OFF\n") })
+}
+
+// appliesWhatItReceived has a server that is behind be the only one, with options from then on.
+func appliesWhatItReceived(t *testing.T, options string) {
+	t.Helper()
 	w := newWorld(t, 3)
 	for n := range 3 {
 		w.start(n)
@@ -74,9 +119,13 @@ func TestStandaloneAppliesWhatItReceived(t *testing.T) {
 	if err := w.execute(w.leader(), "INSERT INTO app.ledger (id) VALUES (1), (2)", "INSERT INTO app.ledger (id) VALUES (3)"); err != nil {
 		t.Fatal(err)
 	}
-	w.until("a server that is behind", upWithin, func() bool {
-		report, _ := w.server(pod(0)).Last()
-		return report.Behind
+	all, err := gtid.Parse(w.query(w.leader(), "SELECT @@gtid_executed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.until("a server that has received what it has not applied", upWithin, func() bool {
+		own, _ := w.server(pod(0)).Last()
+		return own.Transactions.Contains(all) && w.query(pod(0), "SELECT count(*) FROM app.ledger") == "0"
 	})
 	w.resize(0)
 	for n := range 3 {
@@ -86,13 +135,14 @@ func TestStandaloneAppliesWhatItReceived(t *testing.T) {
 		w.leave(n)
 	}
 	w.resize(1)
+	w.options = options
 	w.name(0)
 	w.start(0)
 	w.until("a primary", upWithin, func() bool { return w.leader() == pod(0) })
 	w.until("the rows that were received", upWithin, func() bool { return w.query(pod(0), "SELECT count(*) FROM app.ledger") == "3" })
 	w.name(-1)
 
-	// Once all is applied, its next start is without a group.
+	// Once all is applied, its next start needs no group.
 	was := time.Now()
 	w.leave(0)
 	w.start(0)

@@ -59,7 +59,7 @@ func (s *Supervisor) queue(ctx context.Context) {
 func (s *Supervisor) give(ctx context.Context) {
 	err := s.server.Shut(ctx)
 	if err == nil {
-		err = s.server.Leave(ctx)
+		err = s.leave(ctx)
 	}
 	if err != nil {
 		s.log.Info("Cannot leave the group", "error", err.Error())

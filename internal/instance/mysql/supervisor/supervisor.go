@@ -194,6 +194,12 @@ type Supervisor struct {
 	// unknown is since when the server waits until its name leads to it, or zero.
 	unknown time.Time
 
+	// alone is true while this supervisor has the server take writes without a group, and heldUp is when a statement held up
+	// the group that it is to form last. renamed is true if the server had no UUID before it was started.
+	alone   bool
+	heldUp  time.Time
+	renamed bool
+
 	// seen is true once it is recorded that the server is in the group that it has joined.
 	seen bool
 
@@ -255,6 +261,7 @@ func (s *Supervisor) Report(ctx context.Context) (group.Report, error) {
 		return r, nil
 	}
 	observed.Answers = true
+	s.standalone(&observed)
 	return observed, nil
 }
 
@@ -432,11 +439,12 @@ func (s *Supervisor) keepRunning() error {
 	if waits, err := s.waitsForRoom(); err != nil || waits {
 		return err
 	}
-	if data == group.Copy {
+	s.setAlone(false)
+	if s.renamed = data == group.Whole; s.renamed {
+		err = s.Files.ForgetIdentity()
+	} else {
 		// The server would remove the sign that it was killed while it copied another one.
 		err = s.Files.BeginCopy()
-	} else {
-		err = s.Files.ForgetIdentity()
 	}
 	if err != nil {
 		return err
