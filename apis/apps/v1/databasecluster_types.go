@@ -479,7 +479,7 @@ type DatabaseClusterStatus struct {
 	Primary string `json:"primary,omitempty"`
 
 	// Timeline of the last primary: it grows by one with each failover. With engine
-	// mysql it is the number of groups that the servers have founded.
+	// mysql it is the number of groups that the servers have founded, and of starts of a single server.
 	// +optional
 	Timeline int64 `json:"timeline,omitempty"`
 

@@ -43,6 +43,9 @@ type server struct {
 	data         Data
 	transactions gtid.Set
 
+	// behind are those of its transactions that it has received and not executed, which only a group does.
+	behind gtid.Set
+
 	// identity is what distinguishes the data from others with the same transactions, since a restore
 	// gives it one.
 	identity int
@@ -91,6 +94,7 @@ func (s *simulated) report(srv *server) Report {
 	if srv.data == Empty {
 		return Report{Pod: srv.pod, Claim: srv.uid(), Data: Empty}
 	}
+	r.Behind = srv.state == Offline && !srv.behind.IsEmpty()
 	if srv.view != nil {
 		r.View, r.Primary, r.Standalone = strconv.Itoa(srv.view.id), srv.view.primary == srv.pod && srv.state == Online, srv.view.alone != ""
 		for _, m := range srv.view.members {
@@ -166,7 +170,7 @@ func (s *simulated) act(srv *server) {
 		if !s.register(srv, false) {
 			return
 		}
-		srv.data, srv.state, srv.transactions, srv.suspected = Empty, "", gtid.Set{}, 0
+		srv.data, srv.state, srv.transactions, srv.behind, srv.suspected = Empty, "", gtid.Set{}, gtid.Set{}, 0
 	case Form:
 		// It takes no writes, and founds a group later.
 		if v := srv.view; v != nil && v.alone != "" {
@@ -182,8 +186,9 @@ func (s *simulated) act(srv *server) {
 		srv.group, srv.state, srv.founding, srv.seen = s.record.Name, Online, true, s.record
 		s.install(srv.group, []string{srv.pod}, srv.pod)
 		if action.Verb == StandAlone {
-			srv.view.alone = srv.uuid
+			srv.view.alone, srv.transactions = srv.uuid, srv.transactions.Minus(srv.behind)
 		}
+		srv.behind = gtid.Set{}
 	case Join, JoinByCopy:
 		s.join(srv, action.Verb == JoinByCopy)
 	case starting:
@@ -281,7 +286,7 @@ func (s *simulated) start(srv *server) {
 	donor := s.servers[s.elect(s.alive(into))]
 	switch {
 	case byCopy:
-		srv.transactions, srv.identity = donor.transactions, donor.identity
+		srv.transactions, srv.identity, srv.behind = donor.transactions, donor.identity, gtid.Set{}
 	case srv.identity != donor.identity:
 		s.t.Fatalf("%s joins with other data than %s: both have restored the backup", srv.pod, donor.pod)
 	case !donor.transactions.Contains(srv.transactions):
@@ -359,6 +364,9 @@ func (s *simulated) write(srv *server, slow int) {
 	srv.transactions = srv.transactions.Union(one)
 	for _, m := range alive[:len(v.members)/2] {
 		s.servers[m].transactions = s.servers[m].transactions.Union(one)
+		if slow%2 == 1 {
+			s.servers[m].behind = s.servers[m].behind.Union(one)
+		}
 	}
 	s.acked = s.acked.Union(one)
 }
@@ -378,7 +386,7 @@ func (s *simulated) settle(v *view) {
 		all = all.Union(s.servers[m].transactions)
 	}
 	for _, m := range alive {
-		s.servers[m].transactions = all
+		s.servers[m].transactions, s.servers[m].behind = all, gtid.Set{}
 	}
 	if len(alive) < len(v.members) {
 		s.install(v.group, alive, s.keep(v))
@@ -423,7 +431,7 @@ func TestSimulation(t *testing.T) {
 				s.tend(srv)
 			case "wipe":
 				if !srv.up {
-					srv.data, srv.transactions, s.wiped = Empty, gtid.Set{}, true
+					srv.data, srv.transactions, srv.behind, s.wiped = Empty, gtid.Set{}, gtid.Set{}, true
 					srv.volume++
 				}
 			case "settle":

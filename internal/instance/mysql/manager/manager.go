@@ -37,7 +37,7 @@ type State struct {
 	Report group.Report
 
 	// Leads is true if the server is the primary of the recorded group, and Epoch is the number of that
-	// group: how many the servers have founded.
+	// group: how many the servers have founded, starts of a single server among them.
 	Leads bool
 	Epoch int64
 

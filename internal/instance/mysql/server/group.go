@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
 // User is the user as which servers connect to each other.
@@ -40,19 +42,34 @@ func (m Membership) statements() []string {
 	}
 }
 
-// Bootstrap founds a group with what the server holds. No client can connect until Open.
-func (s Server) Bootstrap(ctx context.Context, m Membership) error {
-	err := s.execute(ctx, changeTimeout, append(m.statements(),
-		"SET GLOBAL offline_mode = ON",
-		"SET GLOBAL group_replication_bootstrap_group = ON",
-		"START GROUP_REPLICATION")...)
-	// Another start must not found a second group.
-	off := s.execute(context.WithoutCancel(ctx), readTimeout, "SET GLOBAL group_replication_bootstrap_group = OFF")
-	if err != nil {
-		return err
+// Bootstrap founds a group with what the server holds. It returns once the server takes writes, and a function that waits
+// until MySQL has ended the statement, about a second later: before that it takes no other one about its group. No client can
+// connect until Open.
+func (s Server) Bootstrap(ctx context.Context, m Membership) (end func() error, err error) {
+	if err := s.execute(ctx, changeTimeout, append(m.statements(), "SET GLOBAL offline_mode = ON", "SET GLOBAL group_replication_bootstrap_group = ON")...); err != nil {
+		return nil, err
 	}
-	return off
+	ended := make(chan error, 1)
+	go func() {
+		err := s.execute(ctx, changeTimeout, "START GROUP_REPLICATION")
+		// Another start must not found a second group.
+		ended <- errors.Join(err, s.execute(context.WithoutCancel(ctx), readTimeout, "SET GLOBAL group_replication_bootstrap_group = OFF"))
+	}()
+	for {
+		select {
+		case err := <-ended:
+			return func() error { return nil }, err
+		case <-time.After(startedPeriod):
+			r := group.Report{}
+			if err := s.Observe(ctx, &r); err == nil && r.State == group.Online && r.Primary {
+				return func() error { return <-ended }, nil
+			}
+		}
+	}
 }
+
+// startedPeriod is the pause between two looks at a server that founds a group.
+const startedPeriod = 50 * time.Millisecond
 
 // StandAlone has the server take writes without a group. No client can connect until Open. The server must have executed
 // all that it has received: it does not do so without a group.
@@ -62,22 +79,31 @@ func (s Server) StandAlone(ctx context.Context, m Membership) error {
 		"SET GLOBAL read_only = OFF")...)
 }
 
-// refuseSeconds is how long a standalone server waits for statements that write before it refuses writes. Others that write
-// wait behind it.
-const refuseSeconds = 2
+const (
+	// refuseSeconds is how long a standalone server waits for statements that write before it refuses writes, in each of
+	// the four steps in which MySQL does so. Others that write wait behind it. refuseTimeout is more than all of that: MySQL
+	// would go on without its client.
+	refuseSeconds = 2
+	refuseTimeout = 15 * time.Second
 
-// Refuse has a standalone server take no more writes. It returns false, and changes nothing, if a statement that writes
-// does not end in time.
+	// lockWaitTimeout is MySQL's number of the error of a statement that has waited too long for a lock.
+	lockWaitTimeout = 1205
+)
+
+// Refuse has a standalone server take no more writes. It returns false if a statement that writes does not end in time: the
+// server takes writes again, then, as after an error.
 func (s Server) Refuse(ctx context.Context) (bool, error) {
-	err := s.execute(ctx, readTimeout, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", refuseSeconds), "SET GLOBAL super_read_only = ON")
-	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == lockWaitTimeout {
-		return false, nil
+	err := s.execute(ctx, refuseTimeout, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", refuseSeconds), "SET GLOBAL super_read_only = ON")
+	if err == nil {
+		return true, nil
 	}
-	return err == nil, err
+	// MySQL has turned read_only on first, which stays.
+	undone := s.execute(context.WithoutCancel(ctx), readTimeout, "SET GLOBAL read_only = OFF")
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == lockWaitTimeout {
+		return false, undone
+	}
+	return false, errors.Join(err, undone)
 }
-
-// lockWaitTimeout is MySQL's number of the error of a statement that has waited too long for a lock.
-const lockWaitTimeout = 1205
 
 // Open lets clients connect to a server that has founded a group or is standalone, and has the server with the most
 // transactions elected from now on. That the component for it cannot be loaded is an error, but clients
@@ -119,6 +145,8 @@ func (s Server) Join(ctx context.Context, m Membership, byCopy bool) error {
 	}
 	return s.execute(ctx, changeTimeout, append(m.statements(),
 		"SET GLOBAL group_replication_bootstrap_group = OFF",
+		// It is, but after a standalone server could not be stopped from taking writes.
+		"SET GLOBAL super_read_only = ON",
 		"SET GLOBAL offline_mode = OFF",
 		fmt.Sprintf("SET GLOBAL group_replication_clone_threshold = %d", threshold),
 		"START GROUP_REPLICATION")...)

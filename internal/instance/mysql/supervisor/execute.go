@@ -13,6 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
+	"github.com/storeplane/storeplane/internal/instance/mysql/server"
 )
 
 // decide takes the step that package group decides.
@@ -76,6 +77,7 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 		if !s.known(ctx) {
 			return nil
 		}
+		s.setAlone(false)
 		s.configure(ctx)
 		return s.join(ctx, action.Verb == group.JoinByCopy, c)
 	case group.Leave:
@@ -88,8 +90,8 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 	return fmt.Errorf("cannot %s: there is no such action", action.Verb)
 }
 
-// bootstrap founds a group, or has the server take writes without one. Clients can connect only after the record still has this server as the
-// founder: another one may have been named to lead meanwhile.
+// bootstrap founds a group, or has the server take writes without one. Clients can connect only after the record still has
+// this server as the founder: another one may have been named to lead meanwhile.
 func (s *Supervisor) bootstrap(ctx context.Context, standalone bool, c *group.Cluster) error {
 	mine := c.Record
 	mine.Name, mine.Founder, mine.Confirmed = uuid.NewString(), s.Pod, false
@@ -102,17 +104,31 @@ func (s *Supervisor) bootstrap(ctx context.Context, standalone bool, c *group.Cl
 	if err != nil {
 		return err
 	}
-	begin := s.server.Bootstrap
-	if s.setAlone(standalone); standalone {
-		begin = s.server.StandAlone
-	}
-	if err := begin(ctx, membership); err != nil {
+	end, err := s.begin(ctx, standalone, membership)
+	if err != nil {
 		return errors.Join(err, s.leave(ctx))
 	}
 	if err := s.confirm(ctx, mine, c.Named != ""); err != nil {
-		return errors.Join(err, s.leave(ctx))
+		return errors.Join(err, end(), s.leave(ctx))
 	}
-	return s.open(ctx)
+	if err := s.open(ctx); err != nil {
+		return errors.Join(err, end())
+	}
+	// It is the only one in its view. Clients find it by its mark.
+	s.mu.Lock()
+	s.leads, s.epoch = true, mine.Epoch+1
+	s.mu.Unlock()
+	return errors.Join(s.mark(ctx, true), end())
+}
+
+// begin has the server take writes, as the founder of its group or without one. The function that it returns waits until
+// MySQL takes other statements about the group.
+func (s *Supervisor) begin(ctx context.Context, standalone bool, m server.Membership) (end func() error, err error) {
+	if !standalone {
+		return s.server.Bootstrap(ctx, m)
+	}
+	s.setAlone(true)
+	return func() error { return nil }, s.server.StandAlone(ctx, m)
 }
 
 // confirm records that this server has founded the group of a record. Where a user has named it, transactions are given up

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -106,13 +107,14 @@ func (s *Supervisor) ending(ctx context.Context) bool {
 	return s.outside.Ending(ctx)
 }
 
-// candidate returns the member to hand over to: the first by ordinal that stays. It returns nil and
+// candidate returns the member to hand over to: the first by ordinal that stays and has room. It returns nil and
 // true if one is on its way into the group.
 func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (*group.Member, bool) {
 	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
 	c, err := s.outside.Cluster(ctx)
-	var best *group.Member
+	var pods []string
+	members := map[string]*group.Member{}
 	joining := false
 	for i := range own.Members {
 		m := &own.Members[i]
@@ -120,14 +122,34 @@ func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (*group.M
 		if pod == s.Pod || err == nil && c.Ordinal(pod) >= c.Size || s.outside.Leaving(ctx, pod) {
 			continue
 		}
-		switch {
-		case m.State == group.Recovering:
-			joining = true
-		case m.State == group.Online && own.MayLead(m) && (best == nil || err == nil && c.Ordinal(pod) < c.Ordinal(s.outside.PodOf(best.Address))):
-			best = m
+		if m.State == group.Online && own.MayLead(m) {
+			pods, members[pod] = append(pods, pod), m
 		}
+		joining = joining || m.State == group.Recovering
 	}
-	return best, joining
+	if len(pods) == 0 {
+		return nil, joining
+	}
+	reports := s.outside.Peers(ctx, pods...)
+	return members[slices.MinFunc(pods, func(a, b string) int {
+		first := 0
+		if err == nil {
+			first = c.Ordinal(a) - c.Ordinal(b)
+		}
+		return cmp.Or(reluctance(reports, a)-reluctance(reports, b), first)
+	})], joining
+}
+
+// reluctance returns 0 for a server that can take writes as far as it reports, 1 for one that does not answer, and 2 for one
+// whose volume is full.
+func reluctance(reports map[string]group.Report, pod string) int {
+	switch r, answers := reports[pod]; {
+	case !answers:
+		return 1
+	case r.Full:
+		return 2
+	}
+	return 0
 }
 
 // end stops the program, and kills it if it does not end in time.
