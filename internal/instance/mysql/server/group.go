@@ -11,7 +11,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/storeplane/storeplane/internal/instance"
-	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
 // User is the user as which servers connect to each other.
@@ -42,34 +41,20 @@ func (m Membership) statements() []string {
 	}
 }
 
-// Bootstrap founds a group with what the server holds. It returns once the server takes writes, and a function that waits
-// until MySQL has ended the statement, about a second later: before that it takes no other one about its group. No client can
-// connect until Open.
-func (s Server) Bootstrap(ctx context.Context, m Membership) (end func() error, err error) {
-	if err := s.execute(ctx, changeTimeout, append(m.statements(), "SET GLOBAL offline_mode = ON", "SET GLOBAL group_replication_bootstrap_group = ON")...); err != nil {
-		return nil, err
+// Bootstrap founds a group with what the server holds. No client can connect until Open: the server takes writes before MySQL
+// has ended the statement, and until then they go past the group.
+func (s Server) Bootstrap(ctx context.Context, m Membership) error {
+	err := s.execute(ctx, changeTimeout, append(m.statements(),
+		"SET GLOBAL offline_mode = ON",
+		"SET GLOBAL group_replication_bootstrap_group = ON",
+		"START GROUP_REPLICATION")...)
+	// Another start must not found a second group.
+	off := s.execute(context.WithoutCancel(ctx), readTimeout, "SET GLOBAL group_replication_bootstrap_group = OFF")
+	if err != nil {
+		return err
 	}
-	ended := make(chan error, 1)
-	go func() {
-		err := s.execute(ctx, changeTimeout, "START GROUP_REPLICATION")
-		// Another start must not found a second group.
-		ended <- errors.Join(err, s.execute(context.WithoutCancel(ctx), readTimeout, "SET GLOBAL group_replication_bootstrap_group = OFF"))
-	}()
-	for {
-		select {
-		case err := <-ended:
-			return func() error { return nil }, err
-		case <-time.After(startedPeriod):
-			r := group.Report{}
-			if err := s.Observe(ctx, &r); err == nil && r.State == group.Online && r.Primary {
-				return func() error { return <-ended }, nil
-			}
-		}
-	}
+	return off
 }
-
-// startedPeriod is the pause between two looks at a server that founds a group.
-const startedPeriod = 50 * time.Millisecond
 
 // StandAlone has the server take writes without a group. No client can connect until Open. The server must have executed
 // all that it has received: it does not do so without a group.

@@ -21,10 +21,10 @@ const applier = "group_replication_applier"
 func (s Server) Observe(ctx context.Context, r *group.Report) error {
 	return s.with(ctx, readTimeout, func(ctx context.Context, conn *sql.Conn) error {
 		var executed, purged, version string
-		var readOnly bool
+		var readOnly, refuses bool
 		// GTIDs are read before the state: a server that is offline then gets no more of them.
-		row := conn.QueryRowContext(ctx, "SELECT @@server_uuid, @@version, @@super_read_only, COALESCE(@@group_replication_group_name, ''), @@gtid_executed, @@gtid_purged")
-		if err := row.Scan(&r.Server, &version, &readOnly, &r.Group, &executed, &purged); err != nil {
+		row := conn.QueryRowContext(ctx, "SELECT @@server_uuid, @@version, @@super_read_only, @@read_only, COALESCE(@@group_replication_group_name, ''), @@gtid_executed, @@gtid_purged")
+		if err := row.Scan(&r.Server, &version, &readOnly, &refuses, &r.Group, &executed, &purged); err != nil {
 			return fmt.Errorf("cannot read the server's state: %w", err)
 		}
 		r.Version, _, _ = strings.Cut(version, "-")
@@ -44,7 +44,7 @@ func (s Server) Observe(ctx context.Context, r *group.Report) error {
 			return err
 		}
 		if r.State == group.Offline {
-			r.Standalone = !readOnly
+			r.Standalone = !refuses
 			if r.Behind = !own.Contains(received); !shown {
 				if r.Behind, err = wasMember(ctx, conn); err != nil {
 					return err

@@ -13,7 +13,6 @@ import (
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
-	"github.com/storeplane/storeplane/internal/instance/mysql/server"
 )
 
 // decide takes the step that package group decides.
@@ -104,31 +103,24 @@ func (s *Supervisor) bootstrap(ctx context.Context, standalone bool, c *group.Cl
 	if err != nil {
 		return err
 	}
-	end, err := s.begin(ctx, standalone, membership)
-	if err != nil {
+	begin := s.server.Bootstrap
+	if s.setAlone(standalone); standalone {
+		begin = s.server.StandAlone
+	}
+	if err := begin(ctx, membership); err != nil {
 		return errors.Join(err, s.leave(ctx))
 	}
 	if err := s.confirm(ctx, mine, c.Named != ""); err != nil {
-		return errors.Join(err, end(), s.leave(ctx))
+		return errors.Join(err, s.leave(ctx))
 	}
 	if err := s.open(ctx); err != nil {
-		return errors.Join(err, end())
+		return err
 	}
 	// It is the only one in its view. Clients find it by its mark.
 	s.mu.Lock()
 	s.leads, s.epoch = true, mine.Epoch+1
 	s.mu.Unlock()
-	return errors.Join(s.mark(ctx, true), end())
-}
-
-// begin has the server take writes, as the founder of its group or without one. The function that it returns waits until
-// MySQL takes other statements about the group.
-func (s *Supervisor) begin(ctx context.Context, standalone bool, m server.Membership) (end func() error, err error) {
-	if !standalone {
-		return s.server.Bootstrap(ctx, m)
-	}
-	s.setAlone(true)
-	return func() error { return nil }, s.server.StandAlone(ctx, m)
+	return s.mark(ctx, true)
 }
 
 // confirm records that this server has founded the group of a record. Where a user has named it, transactions are given up

@@ -76,17 +76,22 @@ func (s *Supervisor) form(ctx context.Context, own *group.Report) error {
 	refuses, err := s.server.Refuse(ctx)
 	if err != nil || !refuses {
 		s.heldUp = time.Now()
-		s.say("Waiting for a statement that writes to end, before this server forms a group for the others to join")
+	}
+	if err != nil {
 		return err
 	}
-	// From here on it is as at its start.
+	if !refuses {
+		s.say("Waiting for a statement that writes to end, before this server forms a group for the others to join")
+		return nil
+	}
+	// From here on it is as at its start, but that it keeps its mark meanwhile.
 	s.setAlone(false)
 	s.say("")
 	s.log.Info("Executing action", "action", group.Form)
 	s.opened = false
-	if err := s.bootstrap(ctx, false, &c); err != nil {
+	err = s.bootstrap(ctx, false, &c)
+	if !s.opened {
 		s.setLeads(false)
-		return err
 	}
-	return nil
+	return err
 }

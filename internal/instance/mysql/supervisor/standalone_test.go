@@ -174,4 +174,15 @@ func appliesWhatItReceived(t *testing.T, options string) {
 	if n := w.query(pod(0), members); n != "0" {
 		t.Errorf("a cluster of one is a group of %s, want none", n)
 	}
+
+	// One that takes no writes any more, and is to have others, founds a group, and is not standalone from then on.
+	w.resize(3)
+	if err := w.execute(pod(0), "SET GLOBAL super_read_only = ON"); err != nil {
+		t.Fatal(err)
+	}
+	w.until("a group", upWithin, func() bool { return w.query(pod(0), members) == "1" })
+	w.until("it to lead", upWithin, func() bool { return w.server(pod(0)).Leads() })
+	if w.server(pod(0)).isAlone() {
+		t.Error("the supervisor takes the member of a group for a standalone server")
+	}
 }

@@ -110,16 +110,16 @@ func (s *Supervisor) ending(ctx context.Context) bool {
 // candidate returns the member to hand over to: the first by ordinal that stays and has room. It returns nil and
 // true if one is on its way into the group.
 func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (*group.Member, bool) {
-	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
+	within, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
-	c, err := s.outside.Cluster(ctx)
+	c, err := s.outside.Cluster(within)
 	var pods []string
 	members := map[string]*group.Member{}
 	joining := false
 	for i := range own.Members {
 		m := &own.Members[i]
 		pod := s.outside.PodOf(m.Address)
-		if pod == s.Pod || err == nil && c.Ordinal(pod) >= c.Size || s.outside.Leaving(ctx, pod) {
+		if pod == s.Pod || err == nil && c.Ordinal(pod) >= c.Size || s.outside.Leaving(within, pod) {
 			continue
 		}
 		if m.State == group.Online && own.MayLead(m) {
@@ -127,8 +127,11 @@ func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (*group.M
 		}
 		joining = joining || m.State == group.Recovering
 	}
-	if len(pods) == 0 {
+	switch len(pods) {
+	case 0:
 		return nil, joining
+	case 1:
+		return members[pods[0]], joining
 	}
 	reports := s.outside.Peers(ctx, pods...)
 	return members[slices.MinFunc(pods, func(a, b string) int {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
@@ -17,6 +18,7 @@ func TestCandidate(t *testing.T) {
 		full    map[string]bool
 		silent  map[string]bool
 		leaving map[string]bool
+		away    bool
 		want    string
 		waits   bool
 	}{
@@ -29,10 +31,12 @@ func TestCandidate(t *testing.T) {
 		"Silent":     {reason: "One that answers is preferred.", size: 3, states: []group.State{online, online, online}, silent: map[string]bool{pod(1): true}, want: pod(2)},
 		"AllSilent":  {reason: "None has to: MySQL knows its members by itself.", size: 3, states: []group.State{online, online, online}, silent: map[string]bool{pod(1): true, pod(2): true}, want: pod(1)},
 		"SilentFull": {reason: "Nothing is known of one that does not answer.", size: 3, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true}, silent: map[string]bool{pod(2): true}, want: pod(2)},
+		"Away":       {reason: "Without the API server one of them leads.", size: 3, away: true, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true}, want: pod(2)},
+		"OnlyOne":    {reason: "The last one does, too.", size: 3, states: []group.State{online, online}, full: map[string]bool{pod(1): true}, want: pod(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := group.Report{}
-			o := &heirs{size: c.size, leaving: c.leaving, reports: map[string]group.Report{}}
+			o := &heirs{size: c.size, away: c.away, leaving: c.leaving, reports: map[string]group.Report{}}
 			for n, state := range c.states {
 				own.Members = append(own.Members, group.Member{Address: pod(n), State: state})
 				if !c.silent[pod(n)] {
@@ -57,11 +61,15 @@ type heirs struct {
 	Outside
 
 	size    int
+	away    bool
 	leaving map[string]bool
 	reports map[string]group.Report
 }
 
 func (o *heirs) Cluster(context.Context) (group.Cluster, error) {
+	if o.away {
+		return group.Cluster{}, errors.New("the API server does not answer")
+	}
 	return group.Cluster{Size: o.size, Ordinal: ordinal}, nil
 }
 
