@@ -48,7 +48,7 @@ const (
 	// whenAdded is for the fifth server, to which four connect one after another.
 	whenAdded = 2 * time.Second
 	// whenFormed is for a single server that forms a group.
-	whenFormed  = 5 * time.Second
+	whenFormed  = 10 * time.Second
 	whenFailed  = 10 * time.Second
 	whenAllGone = 25 * time.Second
 	noTarget    = time.Duration(0)

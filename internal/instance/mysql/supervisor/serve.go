@@ -92,6 +92,9 @@ func (s *Supervisor) ready(now time.Time) error {
 	switch {
 	case now.Sub(s.at) > freshFor:
 		return errors.New("it is not known whether the server is in its group")
+	case s.forming:
+		// It serves clients again in a moment: they need not find it again.
+		return nil
 	case s.report.State != group.Online:
 		return fmt.Errorf("the server is %s in its group", strings.ToLower(string(s.report.State)))
 	case s.report.Blocked():

@@ -26,6 +26,12 @@ func (s *Supervisor) isAlone() bool {
 	return s.alone
 }
 
+func (s *Supervisor) setForming(forming bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forming = forming
+}
+
 // standalone has a report be that of a standalone server, if the server is one.
 func (s *Supervisor) standalone(own *group.Report) {
 	if own.Standalone = own.Standalone && s.isAlone(); own.Standalone {
@@ -88,6 +94,8 @@ func (s *Supervisor) form(ctx context.Context, own *group.Report) error {
 	s.setAlone(false)
 	s.say("")
 	s.log.Info("Executing action", "action", group.Form)
+	s.setForming(true)
+	defer s.setForming(false)
 	s.opened = false
 	err = s.bootstrap(ctx, false, &c)
 	if !s.opened {

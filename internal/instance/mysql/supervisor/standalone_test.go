@@ -186,3 +186,19 @@ func appliesWhatItReceived(t *testing.T, options string) {
 		t.Error("the supervisor takes the member of a group for a standalone server")
 	}
 }
+
+// TestReadyWhileForming: a server that founds a group for others stays ready, and clients find it again at once.
+func TestReadyWhileForming(t *testing.T) {
+	now := time.Now()
+	s := &Supervisor{at: now, report: group.Report{Running: true, State: group.Offline}}
+	if err := s.ready(now); err == nil {
+		t.Error("ready(): got no error of a server that is offline")
+	}
+	s.setForming(true)
+	if err := s.ready(now); err != nil {
+		t.Errorf("ready(): got %v while the server forms its group", err)
+	}
+	if err := s.ready(now.Add(time.Minute)); err == nil {
+		t.Error("ready(): got no error of a server that was not observed for a minute")
+	}
+}

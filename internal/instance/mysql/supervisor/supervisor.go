@@ -196,9 +196,11 @@ type Supervisor struct {
 
 	// alone is true while this supervisor has the server take writes without a group, and heldUp is when a statement held up
 	// the group that it is to form last. renamed is true if the server had no UUID before it was started.
+	// forming is true while it founds a group after that.
 	alone   bool
 	heldUp  time.Time
 	renamed bool
+	forming bool
 
 	// seen is true once it is recorded that the server is in the group that it has joined.
 	seen bool
