@@ -24,11 +24,7 @@ func (d *database) standsAlone(ctx context.Context, n notes) error {
 	if err := errors.Join(d.losesPrimary(ctx, n), d.whole(ctx, 1)); err != nil {
 		return err
 	}
-	now, err := d.ledger.Mark(ctx)
-	if err != nil {
-		return err
-	}
-	if err := d.ledger.Flows(ctx, soon, now); err != nil {
+	if err := d.keepLedger(ctx); err != nil {
 		return err
 	}
 	out, err := d.sql(ctx, claimName, "SELECT INSTR(@@gtid_executed, @@server_uuid) > 0")

@@ -70,12 +70,12 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 			VerifyHost: c.VerifyHost, TLSRequired: !c.AllowPlaintext,
 		},
 		VariablesFile: filepath.Join(c.ConfigDir, instance.MySQLVariablesFile),
-		Size: func() (int, bool) {
+		Size: func() int {
 			_, desired, known := m.Target()
 			if !known {
-				return 0, false
+				return 0
 			}
-			return int(desired.Size), true
+			return int(desired.Size)
 		},
 		Warn: func(ctx context.Context, reason, message string) {
 			m.Event(ctx, corev1.EventTypeWarning, reason, message)

@@ -58,7 +58,7 @@ func (s *Supervisor) form(ctx context.Context, own *group.Report) error {
 	if !own.Standalone {
 		return nil
 	}
-	if size, _ := s.Size(); size < 2 {
+	if s.Size() < 2 {
 		s.say("")
 		return nil
 	}

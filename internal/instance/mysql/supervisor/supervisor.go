@@ -97,8 +97,8 @@ type Config struct {
 	// VariablesFile is the file of instance.MySQLVariablesFile.
 	VariablesFile string
 
-	// Size returns how many servers the cluster is to have, and false while that is not known.
-	Size func() (int, bool)
+	// Size returns how many servers the cluster is to have, and 0 while that is not known.
+	Size func() int
 
 	// Warn creates an event about the DatabaseCluster, with a reason of package apis/apps/v1.
 	Warn func(ctx context.Context, reason, message string)

@@ -64,10 +64,10 @@ func (w *world) resize(size int) {
 }
 
 // desired is how many servers are desired, as supervisors know it.
-func (w *world) desired() (int, bool) {
+func (w *world) desired() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.size, true
+	return w.size
 }
 
 // name names the volume claim of a server to lead, or none if n is negative.
