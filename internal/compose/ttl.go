@@ -7,11 +7,14 @@ import "time"
 // claim whose objects change often. So a claim whose breaker is open is composed again after
 // initialTTL at first, one that has not settled after startTTL, and both less often the longer that
 // lasts. For one that has not settled the time doubles, since of many claims that start together each
-// waits for the passes of the others. Crossplane adds a jitter of a tenth. An event begins the time anew, so that a claim is not
-// composed for the time alone while its objects change.
+// waits for the passes of the others. An event begins the time anew, so that a claim is not composed
+// for the time alone while its objects change.
+//
+// Pods are not watched before one of these passes, and a claim names why they fail within ten seconds.
+// So startTTL, with the tenth of it that Crossplane adds as jitter, leaves two seconds for the pass.
 const (
 	initialTTL   = 5 * time.Second
-	startTTL     = 10 * time.Second
+	startTTL     = 7 * time.Second
 	unsettledTTL = time.Minute
 	openTTL      = 10 * time.Second // An open breaker lets one event pass every 30 seconds.
 
@@ -25,8 +28,8 @@ const (
 	settledTTL    = 10 * time.Minute
 	settledSpread = 20 * time.Minute
 
-	// growth divides the time for which a breaker has been open, or something has been refused: after that share of it
-	// the claim is composed again.
+	// growth divides the time for which a breaker has been open, or something has been refused: after
+	// that share of it the claim is composed again.
 	growth = 6
 )
 
