@@ -85,13 +85,13 @@ func checkDumps(spec *appsv1.DatabaseBackup, engine string) error {
 func checkMethod(method string, t *engine.Traits, isVolume bool) error {
 	switch {
 	case t.Archives && method == string(backupv1.Logical):
-		return compose.Invalidf("backup.method: logical is not available with engine %s, whose backups are physical: leave it out, and create a Backup of method logical beside the claim", t.Name)
+		return compose.Invalidf("backup.method logical is not available with engine %s, whose backups are physical: leave it out, and create a Backup of method logical beside the claim", t.Name)
 	case t.Archives || method != string(backupv1.Physical):
 		return nil
 	case t.LogArchiver == "":
-		return compose.Invalidf("backup.method: physical is not available with engine %s, whose databases are dumped: leave it out", t.Name)
+		return compose.Invalidf("backup.method physical is not available with engine %s, whose databases are dumped: leave it out", t.Name)
 	case isVolume:
-		return compose.Invalidf("backup.method: physical needs an object store with engine %s: a volume claim is mounted on one node, and binary logs come from all: name another backup.destination, or leave the method out", t.Name)
+		return compose.Invalidf("backup.method physical needs an object store with engine %s: a volume claim is mounted on one node, and binary logs come from all: name another backup.destination, or leave the method out", t.Name)
 	}
 	return nil
 }

@@ -160,8 +160,8 @@ func TestLogArchiveReported(t *testing.T) {
 // TestLogArchiveRefused: methods that an engine does not have, or not at a place, are refused.
 func TestLogArchiveRefused(t *testing.T) {
 	for spec, want := range map[string]string{
-		"engine: mysql, version: '9.7', size: 1, backup: {enabled: true, method: physical, destination: {type: volume, bucket: disk}}": "backup.method: physical needs an object store with engine mysql: a volume claim is mounted on one node, and binary logs come from all: name another backup.destination, or leave the method out",
-		"version: '17', size: 1, backup: {enabled: true, method: logical}":                                                             "backup.method: logical is not available with engine postgresql, whose backups are physical: leave it out, and create a Backup of method logical beside the claim",
+		"engine: mysql, version: '9.7', size: 1, backup: {enabled: true, method: physical, destination: {type: volume, bucket: disk}}": "backup.method physical needs an object store with engine mysql: a volume claim is mounted on one node, and binary logs come from all: name another backup.destination, or leave the method out",
+		"version: '17', size: 1, backup: {enabled: true, method: logical}":                                                             "backup.method logical is not available with engine postgresql, whose backups are physical: leave it out, and create a Backup of method logical beside the claim",
 		"version: '17', size: 1, backup: {enabled: true, method: physical}":                                                            "",
 	} {
 		if got := functionstest.Refused(t, functionstest.DatabaseCluster("{"+spec+"}")); got != want {
