@@ -20,6 +20,7 @@ func (c *cluster) etcd() process {
 			"--initial-cluster=storeplane=http://" + peer,
 			"--log-level=warn",
 		},
+		env:     fewerCollections,
 		healthy: answers("http://" + client + "/health"),
 	}
 }

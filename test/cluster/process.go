@@ -21,6 +21,7 @@ import (
 type process struct {
 	name    string
 	argv    []string
+	env     []string // beside PATH and HOME
 	inputs  []string // files that it reads only at its start
 	ports   []string // TCP addresses on which only this program listens
 	healthy func(context.Context) error
@@ -113,7 +114,7 @@ func (c *cluster) start(p process, spec string) (chan error, error) {
 	raiseFileLimit()
 	cmd := exec.Command(p.argv[0], p.argv[1:]...) //nolint:noctx // It must outlive this program.
 	cmd.Dir = "/"
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + c.state}
+	cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + c.state}, p.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	at := time.Now()
@@ -148,7 +149,7 @@ func (p process) program() string { return filepath.Base(p.argv[0]) }
 
 func (p process) fingerprint() (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q\n", p.argv)
+	fmt.Fprintf(h, "%q %q\n", p.argv, p.env)
 	for _, path := range p.inputs {
 		if err := hashFile(h, path); err != nil {
 			return "", err
