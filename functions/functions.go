@@ -26,7 +26,7 @@ import (
 const idleWorkers = 32
 
 // maxCalls is the number of calls that are composed at once; further calls wait. Crossplane makes
-// up to --max-reconcile-rate, 100, calls at once for each kind. A call that its caller has
+// up to --max-concurrent-reconciles, 100, calls at once for each kind. A call that its caller has
 // cancelled counts until it has ended, so that slow calls do not fill the memory.
 const maxCalls = 300
 

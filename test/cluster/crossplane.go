@@ -37,7 +37,7 @@ func crossplaneValues(tag string) []string {
 		"resourcesRBACManager.limits.cpu=1",
 		"packageCache.sizeLimit=500Mi",
 		// As docs/operations.md recommends.
-		"args={--circuit-breaker-burst=300}",
+		"args={--circuit-breaker-burst=300,--max-concurrent-reconciles=20}",
 	}
 }
 

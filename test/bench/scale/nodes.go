@@ -19,8 +19,19 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// policyAgent is the program of the embedded cluster that enforces NetworkPolicies.
-const policyAgent = "kube-router"
+// agents are the programs that make the network of the embedded cluster's one real node. They process all
+// NetworkPolicies and Services again whenever a pod changes, though no simulated pod is on that node. On
+// other clusters they do not share the processors of the API server.
+var agents = []string{"kube-router", "kube-proxy"}
+
+// renice sets the priority of the agents: 0 is the default, and with 19 they run after all others.
+func renice(priority int) error {
+	var errs []error
+	for _, a := range agents {
+		errs = append(errs, harness.Renice(os.Getenv("KUBECONFIG"), a, priority))
+	}
+	return errors.Join(errs...)
+}
 
 // fake is the label and the taint of simulated nodes.
 const fake = "storeplane.example.com/simulated"
@@ -57,13 +68,10 @@ func (b *bench) start(ctx context.Context) error {
 			return fmt.Errorf("cannot simulate a node: %w", err)
 		}
 	}
-	// The agent that enforces NetworkPolicies on the one real node processes all of them again whenever a pod
-	// changes, though no simulated pod is on that node. On other clusters it does not share the processors of
-	// the API server.
-	err := harness.Renice(os.Getenv("KUBECONFIG"), policyAgent, 19)
-	if err != nil {
-		return fmt.Errorf("cannot have the agent of network policies run after all others: %w", err)
+	if err := renice(19); err != nil {
+		return fmt.Errorf("cannot have the agents of the node run after all others: %w", err)
 	}
+	var err error
 	if b.logs, err = os.CreateTemp("", "bench-scale-kwok-*.log"); err != nil {
 		return fmt.Errorf("cannot make a log: %w", err)
 	}
@@ -140,7 +148,7 @@ func (b *bench) stop() {
 		_ = b.cluster.Kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: fake})
 		_ = b.cluster.Kube.CoreV1().PersistentVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: fake})
 	}
-	_ = harness.Renice(os.Getenv("KUBECONFIG"), policyAgent, 0)
+	_ = renice(0)
 	if b.kwok != nil && b.kwok.Process != nil {
 		_ = b.kwok.Process.Kill()
 		<-b.ended
