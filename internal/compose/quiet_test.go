@@ -229,8 +229,8 @@ func TestTTL(t *testing.T) {
 		interval   time.Duration
 		want       time.Duration
 	}{
-		"New":         {reason: "A claim that starts is composed again after six seconds.", want: 6 * time.Second},
-		"Young":       {reason: "And what was filed a moment ago.", conditions: []any{since("Ready", "False", 5*time.Second)}, want: 6 * time.Second},
+		"New":         {reason: "A claim that starts is composed again after four seconds.", want: 4 * time.Second},
+		"Young":       {reason: "And what was filed a moment ago.", conditions: []any{since("Ready", "False", 3*time.Second)}, want: 4 * time.Second},
 		"Old":         {reason: "The longer a claim is not ready, the less often it is composed.", conditions: []any{since("Ready", "False", 30*time.Second)}, want: 30 * time.Second},
 		"Ancient":     {reason: "But every minute.", conditions: []any{since("Ready", "False", 48*time.Hour)}, want: time.Minute},
 		"OpenYoung":   {reason: "While events are dropped a claim is polled, though it has settled.", conditions: []any{since("Responsive", "False", time.Second)}, settled: true, want: 5 * time.Second},
@@ -239,7 +239,7 @@ func TestTTL(t *testing.T) {
 		"OpenForEver": {reason: "A breaker that stays open costs a pass each minute.", conditions: []any{since("Responsive", "False", time.Hour)}, settled: true, want: time.Minute},
 		"OpenNoTime":  {reason: "One of unknown age is taken for young.", conditions: []any{map[string]any{"type": "Responsive", "status": "False"}}, settled: true, want: 5 * time.Second},
 		"Interval":    {reason: "An installation may set how often a claim that has settled is composed.", settled: true, interval: time.Minute, want: time.Minute},
-		"IntervalNot": {reason: "Not one that has not.", interval: time.Hour, want: 6 * time.Second},
+		"IntervalNot": {reason: "Not one that has not.", interval: time.Hour, want: 4 * time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -310,8 +310,8 @@ func TestSlowStart(t *testing.T) {
 		c := NewClaim(request(t, 1, map[string]any{"conditions": []any{since("Ready", "False", age)}}, nil), clock{})
 		age += c.ttl(false, 0)
 	}
-	if passes > 9 {
-		t.Errorf("ttl() of a claim that is not ready for five minutes: want at most 9 passes for the time alone, got %d", passes)
+	if passes > 10 {
+		t.Errorf("ttl() of a claim that is not ready for five minutes: want at most 10 passes for the time alone, got %d", passes)
 	}
 }
 

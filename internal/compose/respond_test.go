@@ -179,7 +179,7 @@ func TestRespond(t *testing.T) {
 func TestRespondTTL(t *testing.T) {
 	const (
 		soon  = 5 * time.Second
-		start = 6 * time.Second
+		start = 4 * time.Second
 	)
 	later := settledTTL + spread("", settledSpread)
 	db := Component{Name: "db", Object: deployment("db", "db:1")}

@@ -11,11 +11,11 @@ import "time"
 // for the time alone while its objects change.
 //
 // Pods are not watched before one of these passes, and a claim names why they fail within ten seconds.
-// So startTTL, with the tenth of it that Crossplane adds as jitter, leaves three seconds for events that
+// So startTTL, with the tenth of it that Crossplane adds as jitter, leaves five seconds for events that
 // begin it anew and for the passes of other claims.
 const (
 	initialTTL   = 5 * time.Second
-	startTTL     = 6 * time.Second
+	startTTL     = 4 * time.Second
 	unsettledTTL = time.Minute
 	openTTL      = 10 * time.Second // An open breaker lets one event pass every 30 seconds.
 
