@@ -18,7 +18,7 @@ func TestRenice(t *testing.T) {
 	if err != nil {
 		t.Skip("it needs Linux")
 	}
-	sleep := exec.Command("sleep", "60")
+	sleep := exec.CommandContext(t.Context(), "sleep", "60")
 	sleep.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := sleep.Start(); err != nil {
 		t.Fatal(err)
