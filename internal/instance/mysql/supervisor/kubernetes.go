@@ -314,6 +314,15 @@ func (k *Kubernetes) Leaving(ctx context.Context, name string) bool {
 	return kube.Missing(err) || err == nil && pod.DeletionTimestamp != nil
 }
 
+// Grace implements Outside.
+func (k *Kubernetes) Grace(ctx context.Context) time.Duration {
+	pod, err := k.Kube.Pod(ctx, k.Pod)
+	if err != nil || pod.DeletionGracePeriodSeconds == nil {
+		return 0
+	}
+	return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+}
+
 // Ending implements Outside.
 func (k *Kubernetes) Ending(ctx context.Context) bool {
 	set, setErr := k.Kube.StatefulSet(ctx, k.Scope)

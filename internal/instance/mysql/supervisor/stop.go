@@ -16,6 +16,18 @@ const candidateWithin = 20 * time.Second
 // queueWithin is how long a server that is removed waits for others to leave the group before it.
 const queueWithin = 20 * time.Second
 
+const (
+	// settleFor is how long the primary of a pod that is being deleted still takes writes before it hands over. By default
+	// a kube-proxy writes changes once a second (minSyncPeriod,
+	// https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/): that the pod ends in the first of the
+	// Services that it is in, and in the others a second later. What comes before the second is over, like the new primary,
+	// waits for another one, without writes.
+	settleFor = 2 * time.Second
+
+	// settleIn is the shortest grace period in which there is time for that.
+	settleIn = 10 * time.Second
+)
+
 // stop hands over and stops the server. Nothing holds up the stop of a server that cannot hand over.
 func (s *Supervisor) stop(ctx context.Context) error {
 	if err := s.handOver(ctx); err != nil {
@@ -73,7 +85,7 @@ func (s *Supervisor) handOver(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, candidateWithin)
 	defer cancel()
 	var refused error
-	for {
+	for settled := false; ; {
 		own, err := s.Report(ctx)
 		if err != nil {
 			return err
@@ -82,9 +94,14 @@ func (s *Supervisor) handOver(ctx context.Context) error {
 			return nil
 		}
 		to, waiting := s.candidate(ctx, &own)
+		if to != nil && !settled && s.settle(ctx) {
+			settled = true
+			continue
+		}
 		if to != nil {
 			s.log.Info("Handing over", "to", s.outside.PodOf(to.Address))
 			if refused = s.server.HandOver(ctx, to.Server); refused == nil {
+				s.log.Info("Handed over", "to", s.outside.PodOf(to.Address))
 				return s.outside.Handed(ctx, s.outside.PodOf(to.Address))
 			}
 			s.log.Info("The hand-over is refused", "error", refused.Error())
@@ -98,6 +115,20 @@ func (s *Supervisor) handOver(ctx context.Context) error {
 		case <-time.After(period / 5):
 		}
 	}
+}
+
+// settle waits if clients would otherwise be led to the next primary late, and reports whether it did.
+func (s *Supervisor) settle(ctx context.Context) bool {
+	within, cancel := context.WithTimeout(ctx, outsideWithin)
+	defer cancel()
+	if s.outside.Grace(within) < settleIn {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(settleFor):
+	}
+	return true
 }
 
 // ending reports whether all servers are about to stop, as far as the API server answers in time.

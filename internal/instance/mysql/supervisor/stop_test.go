@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
@@ -56,6 +58,44 @@ func TestCandidate(t *testing.T) {
 	}
 }
 
+// TestSettle: a primary takes writes a little longer if its pod is deleted, which proxies have just written.
+func TestSettle(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		grace  time.Duration
+		want   time.Duration
+	}{
+		"Evicted": {reason: "There is time.", grace: 120 * time.Second, want: settleFor},
+		"Enough":  {reason: "There is just enough time.", grace: settleIn, want: settleFor},
+		"Hurried": {reason: "A server that is killed in a moment hands over at once.", grace: 9 * time.Second},
+		"Stays":   {reason: "Proxies have written nothing of a pod that stays, and one that is gone is out of time.", grace: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				s := &Supervisor{outside: &heirs{grace: c.grace}}
+				waited := s.settle(t.Context())
+				if took := time.Since(began); took != c.want || waited != (c.want > 0) {
+					t.Errorf("%s\nsettle(): got %t after %s, want %s", c.reason, waited, took, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestSettleEnds: a supervisor that ends does not wait.
+func TestSettleEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), settleFor/2)
+		defer cancel()
+		(&Supervisor{outside: &heirs{grace: time.Minute}}).settle(ctx)
+		if took := time.Since(began); took != settleFor/2 {
+			t.Errorf("settle(): got an end after %s, want %s", took, settleFor/2)
+		}
+	})
+}
+
 // heirs is a cluster whose primary stops.
 type heirs struct {
 	Outside
@@ -64,7 +104,10 @@ type heirs struct {
 	away    bool
 	leaving map[string]bool
 	reports map[string]group.Report
+	grace   time.Duration
 }
+
+func (o *heirs) Grace(context.Context) time.Duration { return o.grace }
 
 func (o *heirs) Cluster(context.Context) (group.Cluster, error) {
 	if o.away {

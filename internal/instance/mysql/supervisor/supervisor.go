@@ -83,6 +83,10 @@ type Outside interface { //nolint:interfacebloat // it is all that a server asks
 	// Leaving reports whether a pod is being deleted. Without the API server none counts as leaving.
 	Leaving(ctx context.Context, pod string) bool
 
+	// Grace returns how long this server's pod, which is being deleted, may take to end. It is 0 if the pod is not,
+	// or not any more, and without the API server.
+	Grace(ctx context.Context) time.Duration
+
 	// Ending reports whether all servers are about to stop.
 	Ending(ctx context.Context) bool
 }

@@ -38,6 +38,16 @@ func TestGroup(t *testing.T) {
 			w.leave(n)
 			w.start(n)
 		}},
+		{"primary's pod is deleted", func() {
+			w.deleted(30 * time.Second)
+			defer w.deleted(0)
+			n, began := ordinal(w.leader()), time.Now()
+			w.leave(n)
+			if after := w.handed().Sub(began); after < settleFor {
+				t.Errorf("the primary of a pod that is being deleted: want a hand-over after %s, got %s", settleFor, after)
+			}
+			w.start(n)
+		}},
 		{"replica leaves and joins again", func() {
 			n := (ordinal(w.leader()) + 1) % 3
 			w.leave(n)

@@ -39,6 +39,12 @@ type world struct {
 	marked  time.Time
 	away    map[string]bool
 
+	// handedOver is when a server has handed over last.
+	handedOver time.Time
+
+	// grace is how long the pods of servers that stop have to end, or 0 if they are not deleted.
+	grace time.Duration
+
 	// nameless are the servers whose names lead nowhere: they were removed, and their volumes stay.
 	nameless map[string]bool
 
@@ -61,6 +67,20 @@ func (w *world) resize(size int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.size = size
+}
+
+// deleted has servers that stop do so because their pods are deleted, with a grace period.
+func (w *world) deleted(grace time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.grace = grace
+}
+
+// handed is when a server has handed over last.
+func (w *world) handed() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.handedOver
 }
 
 // desired is how many servers are desired, as supervisors know it.
@@ -332,13 +352,19 @@ func (a *around) Mark(_ context.Context, primary bool) error {
 func (a *around) Handed(_ context.Context, to string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.primary, a.marked = to, time.Now()
+	a.primary, a.marked, a.handedOver = to, time.Now(), time.Now()
 	return nil
 }
 
 func (a *around) Known(context.Context) bool { return true }
 
 func (a *around) Leaving(context.Context, string) bool { return false }
+
+func (a *around) Grace(context.Context) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.grace
+}
 
 func (a *around) Ending(context.Context) bool {
 	a.mu.Lock()
