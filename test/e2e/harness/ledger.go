@@ -31,6 +31,9 @@ type program struct {
 	port int
 	acks []Ack
 
+	// failures are the last failures.
+	failures []Failure
+
 	// duels are rows that a server took without another one that was acknowledged before, for an
 	// engine that numbers them.
 	duels []string
@@ -147,13 +150,13 @@ type answer struct {
 	Now  float64 `json:"now"`
 	Last float64 `json:"last"`
 
-	Acknowledged int      `json:"acknowledged"`
-	Connections  int      `json:"connections"`
-	Acks         []Ack    `json:"acks"`
-	Failures     []string `json:"failures"`
-	Duels        []string `json:"duels"`
-	Rows         []Rows   `json:"rows"`
-	Error        string   `json:"error"`
+	Acknowledged int       `json:"acknowledged"`
+	Connections  int       `json:"connections"`
+	Acks         []Ack     `json:"acks"`
+	Failures     []Failure `json:"failures"`
+	Duels        []string  `json:"duels"`
+	Rows         []Rows    `json:"rows"`
+	Error        string    `json:"error"`
 }
 
 func (l *Ledger) ask(ctx context.Context, p program, path string) (answer, error) {
@@ -219,31 +222,30 @@ func (l *Ledger) Flows(ctx context.Context, within time.Duration, after Mark) er
 // flows polls, because no event of the cluster reports rows.
 func (l *Ledger) flows(ctx context.Context, within time.Duration, what string, done func() bool) error {
 	var last error
-	var failures []string
 	err := wait.For(func(ctx context.Context) (bool, error) {
-		failures, last = l.read(ctx, &l.writers)
+		last = l.read(ctx, &l.writers)
 		return last == nil && done(), nil
 	}, wait.WithContext(ctx), wait.WithTimeout(within), wait.WithInterval(250*time.Millisecond), wait.WithImmediate())
 	if err != nil {
-		return errors.Join(fmt.Errorf("waited %s for the ledger's writers %s: the last failures:\n  %s", within, what, strings.Join(failures, "\n  ")), last)
+		failures := l.writers.failures
+		return errors.Join(fmt.Errorf("waited %s for the ledger's writers %s: the last failures:%s", within, what, list(failures[max(0, len(failures)-shownFailures):])), last)
 	}
 	return nil
 }
 
-// read fetches what a program has had acknowledged since the last read, and returns its last
-// failures.
-func (l *Ledger) read(ctx context.Context, p *program) ([]string, error) {
+// read fetches what a program has had acknowledged since the last read, and its last failures.
+func (l *Ledger) read(ctx context.Context, p *program) error {
 	t, err := l.ask(ctx, *p, "/acks?from="+strconv.Itoa(len(p.acks)))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.acks, p.duels = append(p.acks, t.Acks...), t.Duels
-	return t.Failures, nil
+	p.acks, p.failures, p.duels = append(p.acks, t.Acks...), t.Failures, t.Duels
+	return nil
 }
 
 // Acknowledged returns all rows of the writers that were acknowledged until now.
 func (l *Ledger) Acknowledged(ctx context.Context) ([]Ack, error) {
-	_, err := l.read(ctx, &l.writers)
+	err := l.read(ctx, &l.writers)
 	return slices.Clone(l.writers.acks), err
 }
 
@@ -257,6 +259,9 @@ type Account struct {
 	Gap   time.Duration
 	Began time.Time
 
+	// Failures are what writers met in the gap.
+	Failures []Failure
+
 	// Acknowledged is the number of rows acknowledged in the interval, and Rows how many of them
 	// exist.
 	Acknowledged, Rows int
@@ -266,6 +271,15 @@ type Account struct {
 
 	// Acks are the acknowledgements of the writers and the watch in the interval.
 	Acks []Ack
+}
+
+// Within is an error if the gap was longer than a target. There is no target if that is 0.
+func (a Account) Within(target time.Duration) error {
+	if target == 0 || a.Gap <= target {
+		return nil
+	}
+	return fmt.Errorf("for %.2fs from %s no write was acknowledged, %s is the target. Writers met:%s",
+		a.Gap.Seconds(), a.Began.UTC().Format("15:04:05.00"), target, list(a.Failures[:min(len(a.Failures), shownFailures)]))
 }
 
 func (a Account) String() string {
@@ -285,7 +299,7 @@ func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 	var errs []error
 	var all []Ack
 	for _, p := range []*program{&l.writers, &l.watch} {
-		if _, err := l.read(ctx, p); err != nil {
+		if err := l.read(ctx, p); err != nil {
 			return a, err
 		}
 		t, err := l.rows(ctx, *p)
@@ -302,6 +316,7 @@ func (l *Ledger) Account(ctx context.Context, from Mark) (Account, error) {
 		if p == &l.writers {
 			begin, end := Silence(p.acks, from.At, to.At)
 			a.Gap, a.Began = seconds(end-begin), now.Add(-seconds(to.At-begin))
+			a.Failures = Between(p.failures, begin, end)
 			a.Acknowledged = len(recent)
 			a.Rows = len(recent) - len(Missing(recent, t.Rows))
 		}

@@ -219,10 +219,7 @@ func (d *database) account(ctx context.Context, n notes, target time.Duration, d
 		target *= 4
 	}
 	n.Addf("gap %.2fs of %.0fs, %s, well after %.0fs", a.Gap.Seconds(), target.Seconds(), a, time.Since(start).Seconds())
-	if target > 0 && a.Gap > target {
-		err = errors.Join(err, fmt.Errorf("for %.2fs from %s no write was acknowledged, %s is the target", a.Gap.Seconds(), a.Began.UTC().Format("15:04:05.00"), target))
-	}
-	return err
+	return errors.Join(err, a.Within(target))
 }
 
 // keepLedger starts a ledger unless there is one, and waits until it has rows acknowledged.

@@ -49,7 +49,7 @@ class Record:
 
     def __init__(self, table):
         self.table, self.lock = table, threading.Lock()
-        self.acks, self.connections, self.failures = [], 0, collections.deque(maxlen=20)
+        self.acks, self.connections, self.failures = [], 0, collections.deque(maxlen=400)
         self.numbered, self.duels = collections.deque(maxlen=200), []
 
     def connect(self, patience):
@@ -91,9 +91,9 @@ class Record:
             self.connections += 1
 
     def fail(self, writer, e):
-        text = "%.1f %s: %s: %s" % (time.monotonic(), writer, type(e).__name__, " ".join(str(e).split()))
+        failure = {"at": time.monotonic(), "writer": writer, "error": "%s: %s" % (type(e).__name__, " ".join(str(e).split()))}
         with self.lock:
-            self.failures.append(text)
+            self.failures.append(failure)
 
     def rows(self):
         """All rows of this run, neighbours as ranges."""
