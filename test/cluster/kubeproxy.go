@@ -32,7 +32,5 @@ conntrack:
   min: 0
   tcpEstablishedTimeout: 0s
   tcpCloseWaitTimeout: 0s
-nftables:
-  minSyncPeriod: 100ms
 `, podCIDR, kubeconfig, clientQPS, clientBurst)
 }

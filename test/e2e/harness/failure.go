@@ -2,11 +2,9 @@ package harness
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
-
-// shownFailures is how many failures an error shows.
-const shownFailures = 20
 
 // Failure is a write that failed, or an attempt to connect. At is seconds on the clock of the program that wrote.
 type Failure struct {
@@ -27,11 +25,25 @@ func Between(failures []Failure, from, to float64) []Failure {
 	return out
 }
 
-// list formats failures, each on a line.
+// list formats failures: each error on a line, with how often it was met, and when first and last.
 func list(failures []Failure) string {
-	var b strings.Builder
+	type met struct {
+		error       string
+		first, last float64
+		times       int
+	}
+	var all []*met
 	for _, f := range failures {
-		fmt.Fprintf(&b, "\n  %.2fs %s: %s", f.At, f.Writer, f.Error)
+		i := slices.IndexFunc(all, func(m *met) bool { return m.error == f.Error })
+		if i < 0 {
+			i, all = len(all), append(all, &met{error: f.Error, first: f.At})
+		}
+		all[i].last = f.At
+		all[i].times++
+	}
+	var b strings.Builder
+	for _, m := range all {
+		fmt.Fprintf(&b, "\n  %.2fs to %.2fs, %d times: %s", m.first, m.last, m.times, m.error)
 	}
 	return b.String()
 }

@@ -13,6 +13,7 @@ func TestWithin(t *testing.T) {
 		{At: 3.9, Writer: "uri", Error: "before"},
 		{At: 4, Writer: "service-1", Error: "OperationalError: read-only"},
 		{At: 5.25, Writer: "uri", Error: "TimeoutError: timed out"},
+		{At: 5.5, Writer: "service-2", Error: "OperationalError: read-only"},
 		{At: 6.1, Writer: "uri", Error: "after"},
 	}, 4, 6)
 	a := Account{Gap: 2 * time.Second, Began: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Failures: failures}
@@ -21,8 +22,8 @@ func TestWithin(t *testing.T) {
 		want   string
 	}{
 		"Missed": {target: time.Second, want: "for 2.00s from 03:04:05.00 no write was acknowledged, 1s is the target. Writers met:\n" +
-			"  0.00s service-1: OperationalError: read-only\n" +
-			"  1.25s uri: TimeoutError: timed out"},
+			"  0.00s to 1.50s, 2 times: OperationalError: read-only\n" +
+			"  1.25s to 1.25s, 1 times: TimeoutError: timed out"},
 		"Met":  {target: 2 * time.Second},
 		"None": {target: 0},
 	} {

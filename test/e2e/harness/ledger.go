@@ -227,8 +227,7 @@ func (l *Ledger) flows(ctx context.Context, within time.Duration, what string, d
 		return last == nil && done(), nil
 	}, wait.WithContext(ctx), wait.WithTimeout(within), wait.WithInterval(250*time.Millisecond), wait.WithImmediate())
 	if err != nil {
-		failures := l.writers.failures
-		return errors.Join(fmt.Errorf("waited %s for the ledger's writers %s: the last failures:%s", within, what, list(failures[max(0, len(failures)-shownFailures):])), last)
+		return errors.Join(fmt.Errorf("waited %s for the ledger's writers %s: the last failures:%s", within, what, list(l.writers.failures)), last)
 	}
 	return nil
 }
@@ -279,7 +278,7 @@ func (a Account) Within(target time.Duration) error {
 		return nil
 	}
 	return fmt.Errorf("for %.2fs from %s no write was acknowledged, %s is the target. Writers met:%s",
-		a.Gap.Seconds(), a.Began.UTC().Format("15:04:05.00"), target, list(a.Failures[:min(len(a.Failures), shownFailures)]))
+		a.Gap.Seconds(), a.Began.UTC().Format("15:04:05.00"), target, list(a.Failures))
 }
 
 func (a Account) String() string {

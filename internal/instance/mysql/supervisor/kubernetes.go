@@ -283,14 +283,14 @@ func (k *Kubernetes) Mark(ctx context.Context, primary bool) error {
 	if primary {
 		role = instance.RolePrimary
 	}
-	if err := k.Kube.Label(ctx, k.Pod, map[string]string{instance.RoleLabel: role}); err != nil || !primary {
+	if err := k.Kube.Label(ctx, k.Pod, map[string]any{instance.RoleLabel: role}); err != nil || !primary {
 		return err
 	}
 	pods, err := k.Kube.Pods(ctx, k.primaries())
 	for _, pod := range pods {
 		if pod.Name != k.Pod {
 			// It is frozen or cut off, and can take no writes.
-			err = errors.Join(err, k.Kube.Label(ctx, pod.Name, map[string]string{instance.RoleLabel: instance.RoleReplica}))
+			err = errors.Join(err, k.Kube.Label(ctx, pod.Name, map[string]any{instance.RoleLabel: instance.RoleReplica}))
 		}
 	}
 	return err
@@ -301,11 +301,16 @@ func (k *Kubernetes) primaries() string {
 	return instance.MySQLScopeLabel + "=" + k.Scope + "," + instance.RoleLabel + "=" + instance.RolePrimary
 }
 
+// Unmark implements Outside.
+func (k *Kubernetes) Unmark(ctx context.Context, pod string) error {
+	return k.Kube.Label(ctx, pod, map[string]any{instance.RoleLabel: nil})
+}
+
 // Handed implements Outside.
 func (k *Kubernetes) Handed(ctx context.Context, to string) error {
 	return errors.Join(
-		k.Kube.Label(ctx, to, map[string]string{instance.RoleLabel: instance.RolePrimary}),
-		k.Kube.Label(ctx, k.Pod, map[string]string{instance.RoleLabel: instance.RoleReplica}))
+		k.Kube.Label(ctx, to, map[string]any{instance.RoleLabel: instance.RolePrimary}),
+		k.Kube.Label(ctx, k.Pod, map[string]any{instance.RoleLabel: instance.RoleReplica}))
 }
 
 // Leaving implements Outside.

@@ -37,6 +37,9 @@ const (
 	// tendPeriod is how often a member of a group compares that with the record, if nothing changes.
 	tendPeriod = 5 * time.Second
 
+	// replicaPeriod is how often a replica's pod is marked, if nothing changes.
+	replicaPeriod = time.Minute
+
 	// knownFor is for how long a server waits until its name leads to it, before it joins its group all the same.
 	knownFor = 30 * time.Second
 
@@ -67,6 +70,9 @@ type Outside interface { //nolint:interfacebloat // it is all that a server asks
 
 	// Mark marks this server's pod with its role. A primary's mark is removed from all other pods.
 	Mark(ctx context.Context, primary bool) error
+
+	// Unmark removes the mark of another server's pod that it is a replica's, until the server marks it again.
+	Unmark(ctx context.Context, pod string) error
 
 	// Handed marks another server's pod as the primary's, after a hand-over to it, and this one's as
 	// a replica: clients find the new primary before it has noticed itself.
@@ -477,11 +483,17 @@ func (s *Supervisor) ended(why string) {
 	s.cause = why
 }
 
-// mark marks the pod with its role if that has changed, and a primary's from time to time: another
-// server may have removed the mark, or a user.
+// mark marks the pod with its role if that has changed, and from time to time: another server may have removed the mark, or
+// a user.
 func (s *Supervisor) mark(ctx context.Context, primary bool) error {
-	if s.marked != nil && *s.marked == primary && (!s.agreed || time.Since(s.markedAt) < tendPeriod) {
-		return nil
+	if s.marked != nil && *s.marked == primary {
+		again := replicaPeriod
+		if primary {
+			again = tendPeriod
+		}
+		if primary && !s.agreed || time.Since(s.markedAt) < again {
+			return nil
+		}
 	}
 	if err := s.outside.Mark(ctx, primary); err != nil {
 		return err

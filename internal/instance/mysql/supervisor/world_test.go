@@ -349,6 +349,8 @@ func (a *around) Mark(_ context.Context, primary bool) error {
 	return nil
 }
 
+func (a *around) Unmark(context.Context, string) error { return nil }
+
 func (a *around) Handed(_ context.Context, to string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

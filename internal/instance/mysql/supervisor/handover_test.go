@@ -3,9 +3,12 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
@@ -58,42 +61,47 @@ func TestCandidate(t *testing.T) {
 	}
 }
 
-// TestSettle: a primary takes writes a little longer if its pod is deleted, which proxies have just written.
+// TestSettle: before a hand-over, clients that read are led away from the next primary, if they can be, and proxies get
+// time.
 func TestSettle(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
-		grace  time.Duration
-		want   time.Duration
+		others []group.State
+		away   bool
+		want   []string
 	}{
-		"Evicted": {reason: "There is time.", grace: 120 * time.Second, want: settleFor},
-		"Enough":  {reason: "There is just enough time.", grace: settleIn, want: settleFor},
-		"Hurried": {reason: "A server that is killed in a moment hands over at once.", grace: 9 * time.Second},
-		"Stays":   {reason: "Proxies have written nothing of a pod that stays, and one that is gone is out of time.", grace: 0},
+		"Others": {reason: "Another replica serves clients that read.", others: []group.State{group.Online}, want: []string{pod(1)}},
+		"Away":   {reason: "Without the API server nothing can be done about it.", others: []group.State{group.Online}, away: true, want: []string{pod(1)}},
+		"None":   {reason: "No other one does yet.", others: []group.State{group.Recovering}},
+		"Only":   {reason: "Clients that read would have no server."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				s := &Supervisor{outside: &heirs{grace: c.grace}}
-				waited := s.settle(t.Context())
-				if took := time.Since(began); took != c.want || waited != (c.want > 0) {
-					t.Errorf("%s\nsettle(): got %t after %s, want %s", c.reason, waited, took, c.want)
+				own := &group.Report{}
+				for n, state := range append([]group.State{group.Online, group.Online}, c.others...) {
+					own.Members = append(own.Members, group.Member{Address: pod(n), State: state})
+				}
+				o, began := &heirs{away: c.away}, time.Now()
+				s := &Supervisor{Config: Config{Pod: pod(0)}, outside: o, log: slog.New(slog.DiscardHandler)}
+				s.settle(t.Context(), own, pod(1))
+				if took := time.Since(began); took != settleFor {
+					t.Errorf("%s\nsettle(): got %s, want %s", c.reason, took, settleFor)
+				}
+				if diff := cmp.Diff(c.want, o.unmarked); diff != "" {
+					t.Errorf("%s\nsettle(): pods without a mark: -want, +got:\n%s", c.reason, diff)
 				}
 			})
 		})
 	}
 }
 
-// TestSettleEnds: a supervisor that ends does not wait.
-func TestSettleEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), settleFor/2)
-		defer cancel()
-		(&Supervisor{outside: &heirs{grace: time.Minute}}).settle(ctx)
-		if took := time.Since(began); took != settleFor/2 {
-			t.Errorf("settle(): got an end after %s, want %s", took, settleFor/2)
+// TestUnhurried: a primary hands over at once if it is killed in a moment, or its pod stays.
+func TestUnhurried(t *testing.T) {
+	for grace, want := range map[time.Duration]bool{0: false, unhurriedIn - time.Second: false, unhurriedIn: true, 2 * time.Minute: true} {
+		if got := (&Supervisor{outside: &heirs{grace: grace}}).unhurried(t.Context()); got != want {
+			t.Errorf("unhurried() with %s: got %t, want %t", grace, got, want)
 		}
-	})
+	}
 }
 
 // heirs is a cluster whose primary stops.
@@ -105,6 +113,16 @@ type heirs struct {
 	leaving map[string]bool
 	reports map[string]group.Report
 	grace   time.Duration
+
+	unmarked []string
+}
+
+func (o *heirs) Unmark(_ context.Context, pod string) error {
+	o.unmarked = append(o.unmarked, pod)
+	if o.away {
+		return errors.New("the API server does not answer")
+	}
+	return nil
 }
 
 func (o *heirs) Grace(context.Context) time.Duration { return o.grace }
