@@ -6,6 +6,14 @@ import (
 	"strings"
 )
 
+const (
+	// shownErrors is how many different errors are shown.
+	shownErrors = 20
+
+	// lately is how many of the last failures are of interest, where it is not known since when.
+	lately = 100
+)
+
 // Failure is a write that failed, or an attempt to connect. At is seconds on the clock of the program that wrote.
 type Failure struct {
 	At     float64 `json:"at"`
@@ -25,6 +33,9 @@ func Between(failures []Failure, from, to float64) []Failure {
 	return out
 }
 
+// latest returns the last failures.
+func latest(failures []Failure) []Failure { return failures[max(0, len(failures)-lately):] }
+
 // list formats failures: each error on a line, with how often it was met, and when first and last.
 func list(failures []Failure) string {
 	type met struct {
@@ -42,7 +53,7 @@ func list(failures []Failure) string {
 		all[i].times++
 	}
 	var b strings.Builder
-	for _, m := range all {
+	for _, m := range all[:min(len(all), shownErrors)] {
 		fmt.Fprintf(&b, "\n  %.2fs to %.2fs, %d times: %s", m.first, m.last, m.times, m.error)
 	}
 	return b.String()

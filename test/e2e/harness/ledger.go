@@ -31,7 +31,7 @@ type program struct {
 	port int
 	acks []Ack
 
-	// failures are the last failures.
+	// failures are the writes that failed, and attempts to connect.
 	failures []Failure
 
 	// duels are rows that a server took without another one that was acknowledged before, for an
@@ -227,18 +227,18 @@ func (l *Ledger) flows(ctx context.Context, within time.Duration, what string, d
 		return last == nil && done(), nil
 	}, wait.WithContext(ctx), wait.WithTimeout(within), wait.WithInterval(250*time.Millisecond), wait.WithImmediate())
 	if err != nil {
-		return errors.Join(fmt.Errorf("waited %s for the ledger's writers %s: the last failures:%s", within, what, list(l.writers.failures)), last)
+		return errors.Join(fmt.Errorf("waited %s for the ledger's writers %s: the last failures:%s", within, what, list(latest(l.writers.failures))), last)
 	}
 	return nil
 }
 
-// read fetches what a program has had acknowledged since the last read, and its last failures.
+// read fetches what a program has had acknowledged since the last read, and what failed.
 func (l *Ledger) read(ctx context.Context, p *program) error {
-	t, err := l.ask(ctx, *p, "/acks?from="+strconv.Itoa(len(p.acks)))
+	t, err := l.ask(ctx, *p, fmt.Sprintf("/acks?from=%d&failed=%d", len(p.acks), len(p.failures)))
 	if err != nil {
 		return err
 	}
-	p.acks, p.failures, p.duels = append(p.acks, t.Acks...), t.Failures, t.Duels
+	p.acks, p.failures, p.duels = append(p.acks, t.Acks...), append(p.failures, t.Failures...), t.Duels
 	return nil
 }
 

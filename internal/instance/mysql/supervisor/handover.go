@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
@@ -21,79 +22,96 @@ const (
 	// ends waits for an answer.
 	settleFor = 2 * time.Second
 
-	// unhurriedIn is the shortest grace period in which there is time for that.
-	unhurriedIn = 10 * time.Second
+	// settleIn is how much time there has to be for that before a hand-over, and refuseIn after it.
+	settleIn = 20 * time.Second
+	refuseIn = 15 * time.Second
 )
 
-// handOver makes another server the primary if this one is. There is none to hand over to if all
-// stop. It is refused while a member is on its way into the group or out of it, so it is tried again.
+// handOver makes another server the primary if this one is, and reports whether it did. There is none to hand over to if
+// all stop. It is refused while a member is on its way into the group or out of it, so it is tried again. Nothing holds up
+// the stop of a server that cannot hand over.
 func (s *Supervisor) handOver(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, candidateWithin)
+	if own, err := s.Report(ctx); err != nil || !own.Primary {
+		return false, err
+	}
+	settles, within := s.left(ctx) >= settleIn, candidateWithin
+	if settles {
+		within += settleFor
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+	unmarked := ""
+	defer func() { s.remarkOther(context.WithoutCancel(ctx), unmarked, "", instance.RoleReplica) }()
 	var refused error
-	for settled := false; ; {
+	for {
 		own, err := s.Report(ctx)
 		if err != nil {
 			return false, err
 		}
-		if !own.Primary || s.ending(ctx) {
+		if ctx.Err() == nil && !own.Primary || s.ending(ctx) {
 			return false, nil
 		}
-		to, waiting := s.candidate(ctx, &own)
+		to, spare, waiting := s.candidate(ctx, &own)
 		switch {
 		case to == nil && !waiting:
 			s.log.Info("There is no server to hand over to")
 			return false, nil
-		case to != nil && !settled && s.unhurried(ctx):
-			settled = true
-			s.settle(ctx, &own, s.outside.PodOf(to.Address))
-			continue
+		case to != nil && settles:
+			settles = false
+			if spare {
+				unmarked = s.outside.PodOf(to.Address)
+			}
+			s.settle(ctx, unmarked)
 		case to != nil:
 			pod := s.outside.PodOf(to.Address)
 			s.log.Info("Handing over", "to", pod)
 			if refused = s.server.HandOver(ctx, to.Server); refused == nil {
 				s.log.Info("Handed over", "to", pod)
-				return true, s.outside.Handed(ctx, pod)
+				// Clients that read are not led to a server that ends.
+				return true, s.outside.Handed(ctx, pod, "")
 			}
 			s.log.Info("The hand-over is refused", "error", refused.Error())
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, period/5) {
 			return false, errors.Join(errors.New("no server can take over in time"), refused)
-		case <-time.After(period / 5):
 		}
 	}
 }
 
-// unhurried reports whether this server's pod is being deleted, and there is time.
-func (s *Supervisor) unhurried(ctx context.Context) bool {
+// left returns how much time this server's pod, which is being deleted, has left to end. It is not positive if the pod is not.
+func (s *Supervisor) left(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
-	return s.outside.Grace(ctx) >= unhurriedIn
+	return s.outside.Grace(ctx) - time.Since(s.stopping)
 }
 
-// settle waits until proxies have written what has changed, and can write at once which server is the next primary. It is
-// no replica's by then, unless it is the only one: else two Services would change, and the one of the primary might be the
-// second.
-func (s *Supervisor) settle(ctx context.Context, own *group.Report, next string) {
-	if slices.ContainsFunc(own.Members, func(m group.Member) bool {
-		pod := s.outside.PodOf(m.Address)
-		return m.State == group.Online && pod != s.Pod && pod != next
-	}) {
-		within, cancel := context.WithTimeout(ctx, outsideWithin)
-		defer cancel()
-		if err := s.outside.Unmark(within, next); err != nil {
-			s.log.Info("Cannot lead clients away from the next primary", "pod", next, "error", err.Error())
-		}
-	}
+// settle waits until proxies have written what has changed, and can write at once which server is the next primary. Its pod,
+// if one is given, is not marked as a replica's by then: else two Services would change at the hand-over, and the one of the
+// primary might be the second.
+func (s *Supervisor) settle(ctx context.Context, next string) {
+	s.remarkOther(ctx, next, instance.RoleReplica, "")
 	pause(ctx, settleFor)
 }
 
-// pause waits, or until the context ends.
-func pause(ctx context.Context, long time.Duration) {
+// remarkOther changes the mark of another server's pod, if one is given.
+func (s *Supervisor) remarkOther(ctx context.Context, pod, from, to string) {
+	if pod == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
+	defer cancel()
+	if err := s.outside.Remark(ctx, pod, from, to); err != nil {
+		s.log.Info("Cannot mark the pod of another server with its role", "pod", pod, "error", err.Error())
+	}
+}
+
+// pause waits, and returns false if the context has ended.
+func pause(ctx context.Context, long time.Duration) bool {
 	select {
 	case <-ctx.Done():
+		return false
 	case <-time.After(long):
+		return true
 	}
 }
 
@@ -104,15 +122,14 @@ func (s *Supervisor) ending(ctx context.Context) bool {
 	return s.outside.Ending(ctx)
 }
 
-// candidate returns the member to hand over to: the first by ordinal that stays and has room. It returns nil and
-// true if one is on its way into the group.
-func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (*group.Member, bool) {
+// candidate returns the member to hand over to: the first by ordinal that stays and has room. spare is true if another one
+// could be, and waiting if one is on its way into the group.
+func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (to *group.Member, spare, waiting bool) {
 	within, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
 	c, err := s.outside.Cluster(within)
 	var pods []string
 	members := map[string]*group.Member{}
-	joining := false
 	for i := range own.Members {
 		m := &own.Members[i]
 		pod := s.outside.PodOf(m.Address)
@@ -122,13 +139,13 @@ func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (*group.M
 		if m.State == group.Online && own.MayLead(m) {
 			pods, members[pod] = append(pods, pod), m
 		}
-		joining = joining || m.State == group.Recovering
+		waiting = waiting || m.State == group.Recovering
 	}
 	switch len(pods) {
 	case 0:
-		return nil, joining
+		return nil, false, waiting
 	case 1:
-		return members[pods[0]], joining
+		return members[pods[0]], false, waiting
 	}
 	reports := s.outside.Peers(ctx, pods...)
 	return members[slices.MinFunc(pods, func(a, b string) int {
@@ -137,7 +154,7 @@ func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (*group.M
 			first = c.Ordinal(a) - c.Ordinal(b)
 		}
 		return cmp.Or(reluctance(reports, a)-reluctance(reports, b), first)
-	})], joining
+	})], true, waiting
 }
 
 // reluctance returns 0 for a server that can take writes as far as it reports, 1 for one that does not answer, and 2 for one

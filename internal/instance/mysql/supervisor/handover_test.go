@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -25,18 +26,19 @@ func TestCandidate(t *testing.T) {
 		leaving map[string]bool
 		away    bool
 		want    string
+		spare   bool
 		waits   bool
 	}{
-		"First":      {reason: "The first that stays.", size: 3, states: []group.State{online, online, online}, want: pod(1)},
+		"First":      {reason: "The first that stays.", size: 3, states: []group.State{online, online, online}, want: pod(1), spare: true},
 		"Leaving":    {reason: "Not to one that is deleted.", size: 3, states: []group.State{online, online, online}, leaving: map[string]bool{pod(1): true}, want: pod(2)},
 		"Undesired":  {reason: "Not to one that is to be removed.", size: 1, states: []group.State{online, online, online}},
 		"Recovering": {reason: "One on its way into the group is waited for.", size: 3, states: []group.State{online, recovering}, waits: true},
-		"Full":       {reason: "One whose volume is full would take no writes.", size: 3, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true}, want: pod(2)},
-		"AllFull":    {reason: "If all are, one of them leads all the same.", size: 3, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true, pod(2): true}, want: pod(1)},
-		"Silent":     {reason: "One that answers is preferred.", size: 3, states: []group.State{online, online, online}, silent: map[string]bool{pod(1): true}, want: pod(2)},
-		"AllSilent":  {reason: "None has to: MySQL knows its members by itself.", size: 3, states: []group.State{online, online, online}, silent: map[string]bool{pod(1): true, pod(2): true}, want: pod(1)},
-		"SilentFull": {reason: "Nothing is known of one that does not answer.", size: 3, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true}, silent: map[string]bool{pod(2): true}, want: pod(2)},
-		"Away":       {reason: "Without the API server one of them leads.", size: 3, away: true, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true}, want: pod(2)},
+		"Full":       {reason: "One whose volume is full would take no writes.", size: 3, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true}, want: pod(2), spare: true},
+		"AllFull":    {reason: "If all are, one of them leads all the same.", size: 3, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true, pod(2): true}, want: pod(1), spare: true},
+		"Silent":     {reason: "One that answers is preferred.", size: 3, states: []group.State{online, online, online}, silent: map[string]bool{pod(1): true}, want: pod(2), spare: true},
+		"AllSilent":  {reason: "None has to: MySQL knows its members by itself.", size: 3, states: []group.State{online, online, online}, silent: map[string]bool{pod(1): true, pod(2): true}, want: pod(1), spare: true},
+		"SilentFull": {reason: "Nothing is known of one that does not answer.", size: 3, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true}, silent: map[string]bool{pod(2): true}, want: pod(2), spare: true},
+		"Away":       {reason: "Without the API server one of them leads.", size: 3, away: true, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true}, want: pod(2), spare: true},
 		"OnlyOne":    {reason: "The last one does, too.", size: 3, states: []group.State{online, online}, full: map[string]bool{pod(1): true}, want: pod(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,58 +51,66 @@ func TestCandidate(t *testing.T) {
 				}
 			}
 			s := &Supervisor{Config: Config{Pod: pod(0)}, outside: o}
-			to, waits := s.candidate(t.Context(), &own)
+			to, spare, waits := s.candidate(t.Context(), &own)
 			got := ""
 			if to != nil {
 				got = to.Address
 			}
-			if got != c.want || waits != c.waits {
-				t.Errorf("%s\ncandidate(): got %q, %t, want %q, %t", c.reason, got, waits, c.want, c.waits)
+			if got != c.want || spare != c.spare || waits != c.waits {
+				t.Errorf("%s\ncandidate(): got %q, %t, %t, want %q, %t, %t", c.reason, got, spare, waits, c.want, c.spare, c.waits)
 			}
 		})
 	}
 }
 
-// TestSettle: before a hand-over, clients that read are led away from the next primary, if they can be, and proxies get
-// time.
+// TestSettle: before a hand-over, clients that read are led away from the next primary, if another server can serve them,
+// and proxies get time.
 func TestSettle(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
-		others []group.State
+		next   string
 		away   bool
 		want   []string
 	}{
-		"Others": {reason: "Another replica serves clients that read.", others: []group.State{group.Online}, want: []string{pod(1)}},
-		"Away":   {reason: "Without the API server nothing can be done about it.", others: []group.State{group.Online}, away: true, want: []string{pod(1)}},
-		"None":   {reason: "No other one does yet.", others: []group.State{group.Recovering}},
-		"Only":   {reason: "Clients that read would have no server."},
+		"Spare": {reason: "Another replica serves clients that read.", next: pod(1), want: []string{`orders-mysql-1: "replica" to ""`}},
+		"Away":  {reason: "Without the API server nothing can be done about it.", next: pod(1), away: true, want: []string{`orders-mysql-1: "replica" to ""`}},
+		"Only":  {reason: "Clients that read would have no server."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				own := &group.Report{}
-				for n, state := range append([]group.State{group.Online, group.Online}, c.others...) {
-					own.Members = append(own.Members, group.Member{Address: pod(n), State: state})
-				}
 				o, began := &heirs{away: c.away}, time.Now()
 				s := &Supervisor{Config: Config{Pod: pod(0)}, outside: o, log: slog.New(slog.DiscardHandler)}
-				s.settle(t.Context(), own, pod(1))
+				s.settle(t.Context(), c.next)
 				if took := time.Since(began); took != settleFor {
 					t.Errorf("%s\nsettle(): got %s, want %s", c.reason, took, settleFor)
 				}
-				if diff := cmp.Diff(c.want, o.unmarked); diff != "" {
-					t.Errorf("%s\nsettle(): pods without a mark: -want, +got:\n%s", c.reason, diff)
+				if diff := cmp.Diff(c.want, o.remarked); diff != "" {
+					t.Errorf("%s\nsettle(): changed marks: -want, +got:\n%s", c.reason, diff)
 				}
 			})
 		})
 	}
 }
 
-// TestUnhurried: a primary hands over at once if it is killed in a moment, or its pod stays.
-func TestUnhurried(t *testing.T) {
-	for grace, want := range map[time.Duration]bool{0: false, unhurriedIn - time.Second: false, unhurriedIn: true, 2 * time.Minute: true} {
-		if got := (&Supervisor{outside: &heirs{grace: grace}}).unhurried(t.Context()); got != want {
-			t.Errorf("unhurried() with %s: got %t, want %t", grace, got, want)
-		}
+// TestLeft: how much time a server that stops has left.
+func TestLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason       string
+		grace, since time.Duration
+		want         time.Duration
+	}{
+		"Began": {reason: "All of the grace period.", grace: 2 * time.Minute, want: 2 * time.Minute},
+		"Later": {reason: "What is left of it.", grace: 2 * time.Minute, since: 90 * time.Second, want: 30 * time.Second},
+		"Stays": {reason: "A pod that is not deleted has none.", since: time.Second, want: -time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &Supervisor{outside: &heirs{grace: c.grace}, stopping: time.Now().Add(-c.since)}
+				if got := s.left(t.Context()); got != c.want {
+					t.Errorf("%s\nleft(): got %s, want %s", c.reason, got, c.want)
+				}
+			})
+		})
 	}
 }
 
@@ -114,11 +124,12 @@ type heirs struct {
 	reports map[string]group.Report
 	grace   time.Duration
 
-	unmarked []string
+	// remarked are the changes of marks.
+	remarked []string
 }
 
-func (o *heirs) Unmark(_ context.Context, pod string) error {
-	o.unmarked = append(o.unmarked, pod)
+func (o *heirs) Remark(_ context.Context, pod, from, to string) error {
+	o.remarked = append(o.remarked, fmt.Sprintf("%s: %q to %q", pod, from, to))
 	if o.away {
 		return errors.New("the API server does not answer")
 	}

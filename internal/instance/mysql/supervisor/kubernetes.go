@@ -283,14 +283,14 @@ func (k *Kubernetes) Mark(ctx context.Context, primary bool) error {
 	if primary {
 		role = instance.RolePrimary
 	}
-	if err := k.Kube.Label(ctx, k.Pod, map[string]any{instance.RoleLabel: role}); err != nil || !primary {
+	if err := k.Kube.Label(ctx, k.Pod, roleLabel(role)); err != nil || !primary {
 		return err
 	}
 	pods, err := k.Kube.Pods(ctx, k.primaries())
 	for _, pod := range pods {
 		if pod.Name != k.Pod {
 			// It is frozen or cut off, and can take no writes.
-			err = errors.Join(err, k.Kube.Label(ctx, pod.Name, map[string]any{instance.RoleLabel: instance.RoleReplica}))
+			err = errors.Join(err, k.Kube.Label(ctx, pod.Name, roleLabel(instance.RoleReplica)))
 		}
 	}
 	return err
@@ -301,16 +301,33 @@ func (k *Kubernetes) primaries() string {
 	return instance.MySQLScopeLabel + "=" + k.Scope + "," + instance.RoleLabel + "=" + instance.RolePrimary
 }
 
-// Unmark implements Outside.
-func (k *Kubernetes) Unmark(ctx context.Context, pod string) error {
-	return k.Kube.Label(ctx, pod, map[string]any{instance.RoleLabel: nil})
+// Remark implements Outside.
+func (k *Kubernetes) Remark(ctx context.Context, name, from, to string) error {
+	for {
+		pod, err := k.Kube.Pod(ctx, name)
+		if err != nil {
+			return err
+		}
+		if pod.Labels[instance.RoleLabel] != from {
+			return nil
+		}
+		if err := k.Kube.Relabel(ctx, pod, roleLabel(to)); !kube.Raced(err) {
+			return err
+		}
+	}
 }
 
 // Handed implements Outside.
-func (k *Kubernetes) Handed(ctx context.Context, to string) error {
-	return errors.Join(
-		k.Kube.Label(ctx, to, map[string]any{instance.RoleLabel: instance.RolePrimary}),
-		k.Kube.Label(ctx, k.Pod, map[string]any{instance.RoleLabel: instance.RoleReplica}))
+func (k *Kubernetes) Handed(ctx context.Context, to, own string) error {
+	return errors.Join(k.Kube.Label(ctx, to, roleLabel(instance.RolePrimary)), k.Kube.Label(ctx, k.Pod, roleLabel(own)))
+}
+
+// roleLabel is the change of a pod's labels that marks it with a role, or removes its mark if that is "".
+func roleLabel(role string) map[string]any {
+	if role == "" {
+		return map[string]any{instance.RoleLabel: nil}
+	}
+	return map[string]any{instance.RoleLabel: role}
 }
 
 // Leaving implements Outside.

@@ -1,8 +1,22 @@
 package supervisor
 
 import (
+	"encoding/json"
+	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/manager/kube"
 )
 
 // TestAreAll: a name leads to a server if all of its addresses are the server's.
@@ -23,6 +37,131 @@ func TestAreAll(t *testing.T) {
 	} {
 		if got := areAll(tc.found, own); got != tc.want {
 			t.Errorf("%s: areAll(%v): want %t, got %t", name, tc.found, tc.want, got)
+		}
+	}
+}
+
+// podServer is an API server with one pod, whose status changes after it was read as often as changes has it, and which is
+// then marked as the primary's if it is elected.
+type podServer struct {
+	labels  map[string]string
+	grace   *int64
+	missing bool
+	elected bool
+
+	version, changes int
+}
+
+func (p *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := func(code int, object any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		if err := json.NewEncoder(w).Encode(object); err != nil {
+			panic(err)
+		}
+	}
+	fails := func(code int, reason metav1.StatusReason) {
+		answer(code, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason})
+	}
+	if p.missing {
+		fails(http.StatusNotFound, metav1.StatusReasonNotFound)
+		return
+	}
+	if r.Method == http.MethodPatch {
+		var patch struct {
+			Metadata struct {
+				ResourceVersion string             `json:"resourceVersion"`
+				Labels          map[string]*string `json:"labels"`
+			} `json:"metadata"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&patch)
+		if v := patch.Metadata.ResourceVersion; v != "" && v != strconv.Itoa(p.version) {
+			fails(http.StatusConflict, metav1.StatusReasonConflict)
+			return
+		}
+		for k, v := range patch.Metadata.Labels {
+			if delete(p.labels, k); v != nil {
+				p.labels[k] = *v
+			}
+		}
+		p.version++
+	}
+	answer(http.StatusOK, &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod(1), ResourceVersion: strconv.Itoa(p.version), Labels: maps.Clone(p.labels), DeletionGracePeriodSeconds: p.grace,
+		},
+	})
+	if r.Method == http.MethodGet && p.changes > 0 {
+		p.changes--
+		p.version++
+		if p.elected {
+			p.labels[instance.RoleLabel] = instance.RolePrimary
+		}
+	}
+}
+
+// of returns the cluster around a server of that pod.
+func (p *podServer) of(t *testing.T) *Kubernetes {
+	t.Helper()
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	client, err := kube.New(&rest.Config{Host: server.URL}, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Kubernetes{Pod: pod(1), Namespace: "shop", Scope: "orders-mysql", Kube: client}
+}
+
+// TestRemark: a pod's mark is changed only if it is the expected one at that moment.
+func TestRemark(t *testing.T) {
+	const replica, primary = instance.RoleReplica, instance.RolePrimary
+	for name, c := range map[string]struct {
+		reason   string
+		has      string
+		changes  int
+		elected  bool
+		from, to string
+		want     string
+	}{
+		"Removed":  {reason: "The next primary has no mark.", has: replica, from: replica, want: ""},
+		"Changed":  {reason: "A pod whose status changes meanwhile is read again.", has: replica, changes: 2, from: replica, want: ""},
+		"Elected":  {reason: "A server that is elected at that moment keeps its mark.", has: replica, changes: 1, elected: true, from: replica, want: primary},
+		"Primary":  {reason: "A server that was elected meanwhile keeps its mark.", has: primary, from: replica, want: primary},
+		"Restored": {reason: "A replica without a mark has one again.", from: "", to: replica, want: replica},
+		"Promoted": {reason: "A server that is the primary by now is not marked as a replica.", has: primary, from: "", to: replica, want: primary},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &podServer{labels: map[string]string{"app": "orders"}, version: 7, changes: c.changes, elected: c.elected}
+			if c.has != "" {
+				p.labels[instance.RoleLabel] = c.has
+			}
+			if err := p.of(t).Remark(t.Context(), pod(1), c.from, c.to); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]string{"app": "orders"}
+			if c.want != "" {
+				want[instance.RoleLabel] = c.want
+			}
+			if diff := cmp.Diff(want, p.labels); diff != "" {
+				t.Errorf("%s\nRemark(): -want, +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// TestGrace: how long a pod has to end.
+func TestGrace(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod  podServer
+		want time.Duration
+	}{
+		"Deleted": {pod: podServer{grace: new(int64(120))}, want: 2 * time.Minute},
+		"Stays":   {},
+		"Gone":    {pod: podServer{missing: true}},
+	} {
+		if got := c.pod.of(t).Grace(t.Context()); got != c.want {
+			t.Errorf("%s: Grace(): got %s, want %s", name, got, c.want)
 		}
 	}
 }

@@ -11,20 +11,15 @@ import (
 // queueWithin is how long a server that is removed waits for others to leave the group before it.
 const queueWithin = 20 * time.Second
 
-// stop hands over and stops the server. Nothing holds up the stop of a server that cannot hand over.
-func (s *Supervisor) stop(ctx context.Context) error {
-	handed, err := s.handOver(ctx)
-	if err != nil {
-		s.log.Info("Cannot hand over", "error", err.Error())
-		s.give(ctx)
-	}
+// stop stops the server. One that has handed over answers clients for a little longer, if there is time.
+func (s *Supervisor) stop(ctx context.Context, handed bool) error {
 	s.queue(ctx)
 	if s.process != nil {
 		if err := s.server.Shut(ctx); err != nil {
 			s.log.Info("Cannot end the sessions of clients", "error", err.Error())
 		}
 	}
-	if handed && s.unhurried(ctx) {
+	if handed && s.left(ctx) >= refuseIn {
 		pause(ctx, settleFor)
 	}
 	return s.end(ctx)

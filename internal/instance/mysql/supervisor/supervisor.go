@@ -37,7 +37,7 @@ const (
 	// tendPeriod is how often a member of a group compares that with the record, if nothing changes.
 	tendPeriod = 5 * time.Second
 
-	// replicaPeriod is how often a replica's pod is marked, if nothing changes.
+	// replicaPeriod is how often a replica's pod is marked if it has no mark.
 	replicaPeriod = time.Minute
 
 	// knownFor is for how long a server waits until its name leads to it, before it joins its group all the same.
@@ -71,12 +71,13 @@ type Outside interface { //nolint:interfacebloat // it is all that a server asks
 	// Mark marks this server's pod with its role. A primary's mark is removed from all other pods.
 	Mark(ctx context.Context, primary bool) error
 
-	// Unmark removes the mark of another server's pod that it is a replica's, until the server marks it again.
-	Unmark(ctx context.Context, pod string) error
+	// Remark changes the mark of a pod from one role to another, of which "" is no mark. It does nothing if the pod has
+	// another mark.
+	Remark(ctx context.Context, pod, from, to string) error
 
-	// Handed marks another server's pod as the primary's, after a hand-over to it, and this one's as
-	// a replica: clients find the new primary before it has noticed itself.
-	Handed(ctx context.Context, to string) error
+	// Handed marks another server's pod as the primary's, after a hand-over to it, and this one's with a role, or with none
+	// if that is "": clients find the new primary before it has noticed itself.
+	Handed(ctx context.Context, to, own string) error
 
 	// Address returns the address at which other servers reach a server, host:port, by its pod.
 	// PodOf returns the pod of an address, or "".
@@ -212,6 +213,9 @@ type Supervisor struct {
 	renamed bool
 	forming bool
 
+	// stopping is when the server was asked to stop.
+	stopping time.Time
+
 	// seen is true once it is recorded that the server is in the group that it has joined.
 	seen bool
 
@@ -230,7 +234,9 @@ func New(c Config, outside Outside, log *slog.Logger, output io.Writer) *Supervi
 
 // Run runs the server until the context ends, then hands over and stops it.
 func (s *Supervisor) Run(ctx context.Context) error {
-	go s.watch(ctx)
+	watched, stopWatch := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWatch()
+	go s.watch(watched)
 	for ctx.Err() == nil {
 		s.problem(s.pass(ctx))
 		select {
@@ -238,7 +244,15 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		case <-time.After(period):
 		}
 	}
-	return s.stop(context.WithoutCancel(ctx))
+	ctx, s.stopping = context.WithoutCancel(ctx), time.Now()
+	handed, err := s.handOver(ctx)
+	// A primary is ready until it has handed over.
+	stopWatch()
+	if err != nil {
+		s.log.Info("Cannot hand over", "error", err.Error())
+		s.give(ctx)
+	}
+	return s.stop(ctx, handed)
 }
 
 // watch observes the server, however long a step takes that is being executed: by this it is known
@@ -483,15 +497,14 @@ func (s *Supervisor) ended(why string) {
 	s.cause = why
 }
 
-// mark marks the pod with its role if that has changed, and from time to time: another server may have removed the mark, or
-// a user.
+// mark marks the pod with its role if that has changed, and a primary's from time to time: another
+// server may have removed the mark, or a user. A replica without a mark is found later.
 func (s *Supervisor) mark(ctx context.Context, primary bool) error {
 	if s.marked != nil && *s.marked == primary {
-		again := replicaPeriod
-		if primary {
-			again = tendPeriod
-		}
-		if primary && !s.agreed || time.Since(s.markedAt) < again {
+		switch age := time.Since(s.markedAt); {
+		case !primary && age >= replicaPeriod:
+			return s.remark(ctx)
+		case !primary, !s.agreed, age < tendPeriod:
 			return nil
 		}
 	}
@@ -499,6 +512,17 @@ func (s *Supervisor) mark(ctx context.Context, primary bool) error {
 		return err
 	}
 	s.marked, s.markedAt = &primary, time.Now()
+	return nil
+}
+
+// remark marks the pod of a replica that has no mark: a primary that was to hand over to it may have removed that.
+func (s *Supervisor) remark(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
+	defer cancel()
+	if err := s.outside.Remark(ctx, s.Pod, "", instance.RoleReplica); err != nil {
+		return err
+	}
+	s.markedAt = time.Now()
 	return nil
 }
 

@@ -1,9 +1,12 @@
 package supervisor
 
 import (
+	"maps"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/storeplane/storeplane/internal/instance"
 )
 
 const (
@@ -39,12 +42,13 @@ func TestGroup(t *testing.T) {
 			w.start(n)
 		}},
 		{"primary's pod is deleted", func() {
-			w.deleted(30 * time.Second)
+			w.deleted(2 * time.Minute)
 			defer w.deleted(0)
 			n, began := ordinal(w.leader()), time.Now()
 			w.leave(n)
-			if after := w.handed().Sub(began); after < settleFor {
-				t.Errorf("the primary of a pod that is being deleted: want a hand-over after %s, got %s", settleFor, after)
+			at, unmarked := w.handed()
+			if before, after := at.Sub(began), time.Since(at); before < settleFor || after < settleFor || !unmarked {
+				t.Errorf("the primary of a pod that is being deleted: want a hand-over after and before %s, to a pod without a mark, got %s, %s, %t", settleFor, before, after, unmarked)
 			}
 			w.start(n)
 		}},
@@ -69,6 +73,9 @@ func TestGroup(t *testing.T) {
 		fault.do()
 		w.until("another primary", joinWithin, func() bool { return w.ledSince(was) })
 		w.until("three members", joinWithin, func() bool { return w.online() == 3 })
+		w.until("marks", joinWithin, func() bool {
+			return maps.Equal(w.marks(), map[string]int{instance.RolePrimary: 1, instance.RoleReplica: 2})
+		})
 		time.Sleep(time.Second)
 		t.Logf("%s: no write for %s, three members again after %s", fault.name, l.longest(), time.Since(was))
 	}

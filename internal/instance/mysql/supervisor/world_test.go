@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
 	"github.com/storeplane/storeplane/internal/mysqltest"
@@ -39,8 +40,11 @@ type world struct {
 	marked  time.Time
 	away    map[string]bool
 
-	// handedOver is when a server has handed over last.
+	// roles are the marks of pods. handedOver is when a server has handed over last, and unmarked is true if the next
+	// primary had no mark then.
+	roles      map[string]string
 	handedOver time.Time
+	unmarked   bool
 
 	// grace is how long the pods of servers that stop have to end, or 0 if they are not deleted.
 	grace time.Duration
@@ -76,11 +80,22 @@ func (w *world) deleted(grace time.Duration) {
 	w.grace = grace
 }
 
-// handed is when a server has handed over last.
-func (w *world) handed() time.Time {
+// handed returns when a server has handed over last, and whether the next primary had no mark then.
+func (w *world) handed() (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.handedOver
+	return w.handedOver, w.unmarked
+}
+
+// marks returns how many pods are marked with each role.
+func (w *world) marks() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[string]int{}
+	for _, role := range w.roles {
+		out[role]++
+	}
+	return out
 }
 
 // desired is how many servers are desired, as supervisors know it.
@@ -110,7 +125,7 @@ type running struct {
 
 func newWorld(t *testing.T, size int) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), program: mysqltest.Program(t), port: 23060, size: size, servers: map[string]*running{}, away: map[string]bool{}}
+	w := &world{t: t, dir: t.TempDir(), program: mysqltest.Program(t), port: 23060, size: size, servers: map[string]*running{}, away: map[string]bool{}, roles: map[string]string{}}
 	// The servers know each other by one authority, and clients know them by another.
 	now := time.Now()
 	control, controlErr := pki.Authority("orders-control", pki.Pair{}, now)
@@ -346,15 +361,34 @@ func (a *around) Mark(_ context.Context, primary bool) error {
 	case a.primary == a.own:
 		a.primary = ""
 	}
+	if !primary {
+		a.roles[a.own] = instance.RoleReplica
+		return nil
+	}
+	for pod, role := range a.roles {
+		if role == instance.RolePrimary {
+			a.roles[pod] = instance.RoleReplica
+		}
+	}
+	a.roles[a.own] = instance.RolePrimary
 	return nil
 }
 
-func (a *around) Unmark(context.Context, string) error { return nil }
-
-func (a *around) Handed(_ context.Context, to string) error {
+func (a *around) Remark(_ context.Context, pod, from, to string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.roles[pod] == from {
+		a.roles[pod] = to
+	}
+	return nil
+}
+
+func (a *around) Handed(_ context.Context, to, own string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unmarked = a.roles[to] == ""
 	a.primary, a.marked, a.handedOver = to, time.Now(), time.Now()
+	a.roles[to], a.roles[a.own] = instance.RolePrimary, own
 	return nil
 }
 

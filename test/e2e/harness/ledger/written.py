@@ -49,7 +49,7 @@ class Record:
 
     def __init__(self, table):
         self.table, self.lock = table, threading.Lock()
-        self.acks, self.connections, self.failures = [], 0, collections.deque(maxlen=400)
+        self.acks, self.connections, self.failures = [], 0, []
         self.numbered, self.duels = collections.deque(maxlen=200), []
 
     def connect(self, patience):
@@ -109,12 +109,13 @@ class Record:
         url = urllib.parse.urlparse(url)
         if url.path == "/rows":
             return {"rows": self.rows()}
-        begin = int(urllib.parse.parse_qs(url.query).get("from", ["0"])[0])
+        query = urllib.parse.parse_qs(url.query)
+        begin, failed = (int(query.get(key, ["0"])[0]) for key in ("from", "failed"))
         with self.lock:
             told = {"now": time.monotonic(), "acknowledged": len(self.acks), "connections": self.connections,
                     "last": self.acks[-1]["at"] if self.acks else 0}
             if url.path == "/acks":
-                told.update(acks=self.acks[begin:], failures=list(self.failures), duels=self.duels[:20])
+                told.update(acks=self.acks[begin:], failures=self.failures[failed:], duels=self.duels[:20])
         return told
 
 
