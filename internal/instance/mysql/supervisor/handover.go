@@ -67,6 +67,9 @@ func (s *Supervisor) handOver(ctx context.Context) (bool, error) {
 			s.log.Info("Handing over", "to", pod)
 			if refused = s.server.HandOver(ctx, to.Server); refused == nil {
 				s.log.Info("Handed over", "to", pod)
+				if pod == unmarked {
+					unmarked = ""
+				}
 				// Clients that read are not led to a server that ends.
 				return true, s.outside.Handed(ctx, pod, "")
 			}
