@@ -51,6 +51,10 @@ type stopper struct {
 
 	// begin begins to stop Patroni, and its server with it.
 	begin func() error
+
+	// started is when the hook started, and settleFor is instance.SettleFor.
+	started   time.Time
+	settleFor time.Duration
 }
 
 // stopping is the interface to the hook's own PostgreSQL server.
@@ -75,6 +79,7 @@ func Stop(ctx context.Context, c Config, config *rest.Config, log *slog.Logger) 
 	s := &stopper{
 		Config: c, log: log, kube: client, patroni: patroni.At(c.Patroni, access), server: c.server(),
 		manager: patroni.At(patroni.Base("https", "127.0.0.1", c.apiPort()), access), begin: stopContainer,
+		started: time.Now(), settleFor: instance.SettleFor,
 	}
 	s.prepare(ctx)
 }
@@ -161,6 +166,7 @@ func (s *stopper) handOver(ctx context.Context, f future) {
 		s.log.Info("There is no standby to hand over to")
 		return
 	}
+	s.settle(ctx)
 	bounded, cancel := context.WithTimeout(ctx, checkpointWithin)
 	err := s.server.Checkpoint(bounded)
 	cancel()
@@ -183,6 +189,20 @@ func (s *stopper) handOver(ctx context.Context, f future) {
 			s.log.Info("Handing over takes too long", "to", candidate)
 			return
 		}
+	}
+}
+
+// settle waits until proxies have written that this server's pod ends, so that they can write at once which server is the
+// next primary.
+func (s *stopper) settle(ctx context.Context) {
+	until := s.started.Add(s.settleFor)
+	if time.Now().After(until) {
+		return
+	}
+	bounded, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	if s.kube.Grace(bounded, s.Pod) >= instance.SettleIn {
+		pace.Wait(ctx, time.Until(until))
 	}
 }
 

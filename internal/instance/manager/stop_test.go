@@ -42,6 +42,8 @@ func TestStop(t *testing.T) {
 		atLeast time.Duration
 		// atMost is well below the time for which the hook would wait.
 		atMost time.Duration
+		// settle is how long the primary takes writes first.
+		settle time.Duration
 		// within is the time after which the hook is ended.
 		within time.Duration
 		// stranger means that the API server refuses the token of this server, and known that it
@@ -63,6 +65,17 @@ func TestStop(t *testing.T) {
 		"HandOver": {
 			reason: "A primary hands over to the synchronous standby after a checkpoint",
 			want:   []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
+		},
+		"Settles": {
+			reason: "It takes writes first, until proxies have written that its pod ends", settle: time.Second,
+			want:    []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
+			atLeast: time.Second,
+		},
+		"Brief": {
+			reason: "There is no time for that in a short grace period", settle: candidateWithin,
+			prepare: func(_ *testing.T, a *api, _ *servers) { a.change(own, within(int64(instance.SettleIn/time.Second)-1)) },
+			want:    []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
+			atMost:  candidateWithin / 2,
 		},
 		"Leaving": {
 			reason: "A standby that is leaving too is none to hand over to",
@@ -99,7 +112,7 @@ func TestStop(t *testing.T) {
 			atLeast: 500 * time.Millisecond,
 		},
 		"Alone": {
-			reason: "There is no standby to wait for", prepare: func(_ *testing.T, _ *api, s *servers) { s.cluster.Members = s.cluster.Members[:1] },
+			reason: "There is no standby to wait for", settle: candidateWithin, prepare: func(_ *testing.T, _ *api, s *servers) { s.cluster.Members = s.cluster.Members[:1] },
 			atMost: candidateWithin / 2,
 		},
 		"AllLeaving": {
@@ -121,11 +134,13 @@ func TestStop(t *testing.T) {
 			prepare: func(_ *testing.T, a *api, _ *servers) { a.refuse["GET configmaps/"+setName] = "no role" },
 		},
 		"NotDeleted": {
-			reason: "A node that shuts down stops pods that have not been deleted",
+			reason: "A node that shuts down stops pods that have not been deleted, in an unknown time", settle: candidateWithin,
+			atMost: candidateWithin / 2,
 			prepare: func(_ *testing.T, a *api, _ *servers) {
 				a.change(own, func(o map[string]any) {
 					meta, _ := o["metadata"].(map[string]any)
 					delete(meta, "deletionTimestamp")
+					delete(meta, "deletionGracePeriodSeconds")
 				})
 			},
 			want: []string{"checkpoint", "switchover db-postgresql-0 db-postgresql-1"},
@@ -285,7 +300,7 @@ func TestStop(t *testing.T) {
 				eventually(t, "The connection is kept.", func() bool { return m.sibling("").Connect(t.Context()) == nil })
 			}
 			start := time.Now()
-			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.access()), server: s, begin: func() error { return nil }, manager: patroni.At(own.URL, c.access())}
+			hook := &stopper{Config: c, log: slog.New(slog.DiscardHandler), kube: client, patroni: patroni.At(c.Patroni, c.access()), server: s, begin: func() error { return nil }, manager: patroni.At(own.URL, c.access()), started: start, settleFor: tc.settle}
 			ctx := t.Context()
 			if tc.within > 0 {
 				var cancel context.CancelFunc

@@ -78,6 +78,15 @@ func (c *Client) Pod(ctx context.Context, name string) (*corev1.Pod, error) {
 	return into, c.get(ctx, c.core, "pods", name, into)
 }
 
+// Grace returns the grace period of a Pod that is being deleted, and 0 of another one, or if the API server does not answer.
+func (c *Client) Grace(ctx context.Context, pod string) time.Duration {
+	read, err := c.Pod(ctx, pod)
+	if err != nil || read.DeletionGracePeriodSeconds == nil {
+		return 0
+	}
+	return time.Duration(*read.DeletionGracePeriodSeconds) * time.Second
+}
+
 // VolumeClaim returns a PersistentVolumeClaim by its name.
 func (c *Client) VolumeClaim(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, error) {
 	into := &corev1.PersistentVolumeClaim{}

@@ -11,21 +11,8 @@ import (
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
-const (
-	// candidateWithin is how long a primary that stops waits for a member that can take over.
-	candidateWithin = 20 * time.Second
-
-	// settleFor is how long the primary of a pod that is being deleted still takes writes before it hands over, and answers
-	// clients after that, by refusing them. By default a kube-proxy writes changes once a second (minSyncPeriod,
-	// https://kubernetes.io/docs/reference/config-api/kube-proxy-config.v1alpha1/), and the pod is in several Services. Which
-	// server is the next primary would have to wait for that, without writes; and a client that is led to a server which
-	// ends waits for an answer.
-	settleFor = 2 * time.Second
-
-	// settleIn is how much time there has to be for that before a hand-over, and refuseIn after it.
-	settleIn = 20 * time.Second
-	refuseIn = 15 * time.Second
-)
+// candidateWithin is how long a primary that stops waits for a member that can take over.
+const candidateWithin = 20 * time.Second
 
 // handOver makes another server the primary if this one is, and reports whether it did. There is none to hand over to if
 // all stop. It is refused while a member is on its way into the group or out of it, so it is tried again. Nothing holds up
@@ -34,9 +21,9 @@ func (s *Supervisor) handOver(ctx context.Context) (bool, error) {
 	if own, err := s.Report(ctx); err != nil || !own.Primary {
 		return false, err
 	}
-	settles, within := s.left(ctx) >= settleIn, candidateWithin
+	settles, within := s.left(ctx) >= instance.SettleIn, candidateWithin
 	if settles {
-		within += settleFor
+		within += instance.SettleFor
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -93,7 +80,7 @@ func (s *Supervisor) left(ctx context.Context) time.Duration {
 // primary might be the second.
 func (s *Supervisor) settle(ctx context.Context, next string) {
 	s.remarkOther(ctx, next, instance.RoleReplica, "")
-	pause(ctx, settleFor)
+	pause(ctx, instance.SettleFor)
 }
 
 // remarkOther changes the mark of another server's pod, if one is given.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
@@ -81,8 +82,8 @@ func TestSettle(t *testing.T) {
 				o, began := &heirs{away: c.away}, time.Now()
 				s := &Supervisor{Config: Config{Pod: pod(0)}, outside: o, log: slog.New(slog.DiscardHandler)}
 				s.settle(t.Context(), c.next)
-				if took := time.Since(began); took != settleFor {
-					t.Errorf("%s\nsettle(): got %s, want %s", c.reason, took, settleFor)
+				if took := time.Since(began); took != instance.SettleFor {
+					t.Errorf("%s\nsettle(): got %s, want %s", c.reason, took, instance.SettleFor)
 				}
 				if diff := cmp.Diff(c.want, o.remarked); diff != "" {
 					t.Errorf("%s\nsettle(): changed marks: -want, +got:\n%s", c.reason, diff)

@@ -338,11 +338,7 @@ func (k *Kubernetes) Leaving(ctx context.Context, name string) bool {
 
 // Grace implements Outside.
 func (k *Kubernetes) Grace(ctx context.Context) time.Duration {
-	pod, err := k.Kube.Pod(ctx, k.Pod)
-	if err != nil || pod.DeletionGracePeriodSeconds == nil {
-		return 0
-	}
-	return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+	return k.Kube.Grace(ctx, k.Pod)
 }
 
 // Ending implements Outside.

@@ -5,11 +5,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
-// queueWithin is how long a server that is removed waits for others to leave the group before it.
-const queueWithin = 20 * time.Second
+const (
+	// queueWithin is how long a server that is removed waits for others to leave the group before it.
+	queueWithin = 20 * time.Second
+
+	// refuseFor is how long a server that has handed over refuses clients before it ends: one that is led to it until
+	// proxies have written which server is the primary would wait for an answer else.
+	refuseFor = instance.SettleFor
+
+	// refuseIn is how much of the pod's grace period there has to be for that.
+	refuseIn = 15 * time.Second
+)
 
 // stop stops the server. One that has handed over answers clients for a little longer, if there is time.
 func (s *Supervisor) stop(ctx context.Context, handed bool) error {
@@ -20,7 +30,7 @@ func (s *Supervisor) stop(ctx context.Context, handed bool) error {
 		}
 	}
 	if handed && s.left(ctx) >= refuseIn {
-		pause(ctx, settleFor)
+		pause(ctx, refuseFor)
 	}
 	return s.end(ctx)
 }

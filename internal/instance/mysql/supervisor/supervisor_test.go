@@ -47,8 +47,8 @@ func TestGroup(t *testing.T) {
 			n, began := ordinal(w.leader()), time.Now()
 			w.leave(n)
 			at, unmarked := w.handed()
-			if before, after := at.Sub(began), time.Since(at); before < settleFor || after < settleFor || !unmarked {
-				t.Errorf("the primary of a pod that is being deleted: want a hand-over after and before %s, to a pod without a mark, got %s, %s, %t", settleFor, before, after, unmarked)
+			if before, after := at.Sub(began), time.Since(at); before < instance.SettleFor || after < instance.SettleFor || !unmarked {
+				t.Errorf("the primary of a pod that is being deleted: want a hand-over after and before %s, to a pod without a mark, got %s, %s, %t", instance.SettleFor, before, after, unmarked)
 			}
 			w.start(n)
 		}},
