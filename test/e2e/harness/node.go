@@ -45,6 +45,19 @@ func Signal(pod *unstructured.Unstructured, sig syscall.Signal, containers ...st
 	}
 }
 
+// Program returns the process ID of a program, by its name, in a container of a pod. It fails with ErrNotNode where the pod's
+// processes are not on this machine.
+func Program(pod *unstructured.Unstructured, container, name string) (int, error) {
+	ids := containerIDs(pod, []string{container})
+	for _, pid := range processIDs() {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err == nil && strings.TrimSpace(string(b)) == name && inContainer(pid, string(pod.GetUID()), ids) {
+			return pid, nil
+		}
+	}
+	return 0, ErrNotNode
+}
+
 // signal sends a signal to a process, if it still belongs to the container.
 func signal(pid int, sig syscall.Signal, podUID string, ids []string) error {
 	p, err := os.FindProcess(pid)

@@ -72,6 +72,8 @@ func group() types.Feature {
 		Full("two of three pods are lost at once", d.under(whenAllGone, d.losesMajority)).
 		Full("primary is cut off from the others for 20 s", d.repeated(whenFailed, d.isolated)).
 		Full("network is lost for 2 s, three times: no server joins again", d.under(whenFailed, d.blips)).
+		Full("group communication of a replica stops: it is started again", d.under(whenFailed, d.deafens)).
+		Full("primary's pod is lost when group communication of a replica has stopped", d.under(noTarget, d.deafensAndLoses)).
 		Full("primary ends while its commits wait for the others", d.under(noTarget, d.endsUnacknowledged)).
 		Full("replica's volume is lost", d.under(whenPlanned, d.losesVolume)).
 		Full("servers are added and removed under load", d.under(whenAdded, d.scales)).

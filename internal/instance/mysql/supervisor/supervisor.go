@@ -166,6 +166,10 @@ type Supervisor struct {
 	as     string
 	agreed bool
 
+	// compared is when the view was compared with those of the others, and desertedSince since when this member is alone
+	// with it, or zero.
+	compared, desertedSince time.Time
+
 	// away is since when members of the record are outside of this primary's view.
 	away map[string]time.Time
 
@@ -376,6 +380,9 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	var failed error
 	if own.Joined() {
 		s.suspected = 0
+		if ends, err := s.desert(ctx, &own); err != nil || ends {
+			return err
+		}
 		yields, err := s.yield(ctx, &own)
 		if err := errors.Join(err, s.inGroup()); err != nil || yields {
 			return err
@@ -392,7 +399,7 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	if own.Joined() {
 		return failed
 	}
-	s.opened, s.fullSince = false, time.Time{}
+	s.opened, s.fullSince, s.desertedSince = false, time.Time{}, time.Time{}
 	return s.decide(ctx, &own)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/mysqltest"
 )
 
 const (
@@ -53,7 +54,7 @@ func TestGroup(t *testing.T) {
 			w.start(n)
 		}},
 		{"replica leaves and joins again", func() {
-			n := (ordinal(w.leader()) + 1) % 3
+			n := ordinal(w.replica())
 			w.leave(n)
 			w.start(n)
 		}},
@@ -62,6 +63,18 @@ func TestGroup(t *testing.T) {
 			w.signal(frozen, syscall.SIGSTOP)
 			time.Sleep(15 * time.Second)
 			w.signal(frozen, syscall.SIGCONT)
+		}},
+		{"replica is deaf", func() {
+			w.deafen(w.replica())
+			w.until("a view without it", joinWithin, func() bool { return w.online() < 3 })
+		}},
+		{"primary is deaf", func() {
+			w.deafen(w.leader())
+			w.until("a view without it", joinWithin, func() bool { return w.online() < 3 })
+		}},
+		{"primary is killed beside a deaf replica", func() {
+			w.deafen(w.replica())
+			w.signal(w.leader(), syscall.SIGKILL)
 		}},
 		{"all are killed", func() {
 			for n := range 3 {
@@ -80,6 +93,21 @@ func TestGroup(t *testing.T) {
 		t.Logf("%s: no write for %s, three members again after %s", fault.name, l.longest(), time.Since(was))
 	}
 	l.check()
+}
+
+// replica returns a pod that is not marked as the primary.
+func (w *world) replica() string { return pod((ordinal(w.leader()) + 1) % 3) }
+
+// deafen has a server communicate no more with its group, which it does not notice.
+func (w *world) deafen(name string) {
+	w.t.Helper()
+	pid, err := w.server(name).pid()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := mysqltest.Deafen(pid); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // signal sends a signal to a server's program.

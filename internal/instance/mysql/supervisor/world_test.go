@@ -257,13 +257,18 @@ func (w *world) end() {
 	}
 }
 
-// signal sends a signal to a server's program, by the number in its file.
-func (r *running) signal(s syscall.Signal) error {
+// pid returns the process ID of a server's program, by its file.
+func (r *running) pid() (int, error) {
 	b, err := os.ReadFile(filepath.Join(r.Options.RunDir, "mysqld.pid"))
 	if err != nil {
-		return err
+		return 0, err
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// signal sends a signal to a server's program.
+func (r *running) signal(s syscall.Signal) error {
+	pid, err := r.pid()
 	if err != nil {
 		return err
 	}
@@ -435,21 +440,21 @@ func (w *world) ledSince(at time.Time) bool {
 	return w.primary != "" && w.marked.After(at)
 }
 
-// online returns the number of servers that say that they are members.
+// online returns the number of servers that report to be members in one view.
 func (w *world) online() int {
 	w.mu.Lock()
-	servers := make([]*running, 0, len(w.servers))
+	defer w.mu.Unlock()
+	in := map[string]int{}
 	for _, r := range w.servers {
-		servers = append(servers, r)
-	}
-	w.mu.Unlock()
-	n := 0
-	for _, r := range servers {
 		if report, _ := r.Last(); report.State == group.Online {
-			n++
+			in[report.View]++
 		}
 	}
-	return n
+	most := 0
+	for _, n := range in {
+		most = max(most, n)
+	}
+	return most
 }
 
 // answering returns the number of servers that answer.
