@@ -4,6 +4,7 @@ package mysql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -45,7 +46,11 @@ func (d *database) deafen() (*unstructured.Unstructured, int, error) {
 	if err != nil {
 		return nil, 0, unlessNode(err)
 	}
-	return replica, pid, mysqltest.Deafen(pid)
+	err = mysqltest.Deafen(pid)
+	if errors.Is(err, os.ErrPermission) {
+		err = unlessNode(harness.ErrNotNode)
+	}
+	return replica, pid, err
 }
 
 // startedAgain waits until a server has ended.

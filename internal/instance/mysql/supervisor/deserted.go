@@ -9,43 +9,109 @@ import (
 )
 
 const (
-	// desertedFor is how long a member is alone with its view before it is started again: MySQL takes 15 s to notice
-	// that it has lost a majority, and to leave.
-	desertedFor = 20 * time.Second
+	// comparePeriod is how often a member compares its view with what the others report.
+	comparePeriod = 5 * time.Second
+
+	// desertedTimes and deceivedTimes are how often in a row a member is found to be deserted or deceived before it is
+	// started again: 20 and 60 s. MySQL takes 15 s to notice that it has lost a majority, and to leave, and a server may
+	// take 30 s to leave.
+	desertedTimes = 5
+	deceivedTimes = 13
 
 	// killWithin is how long a program may take to end that is killed.
 	killWithin = 10 * time.Second
 )
 
-// desert ends a member that is alone with its view, and reports whether it did. It is started again, and joins the group of
-// the others or decides with them who leads. They would wait for it without end, and clients would read what is old. Nothing is
-// lost: MySQL restores at its start what it has committed.
-func (s *Supervisor) desert(ctx context.Context, own *group.Report) (bool, error) {
-	if s.process == nil || time.Since(s.compared) < tendPeriod {
-		return false, nil
+// comparison counts how often in a row a member was found to be deserted or deceived, with one view.
+type comparison struct {
+	view               string
+	at                 time.Time
+	deserted, deceived int
+}
+
+// add adds a comparison, and reports whether group communication has stopped by that. A comparison that was due is missing
+// if this supervisor was frozen.
+func (c *comparison) add(own *group.Report, others map[string]group.Report, at time.Time) bool {
+	if own.View != c.view || at.Sub(c.at) > 3*comparePeriod {
+		*c = comparison{view: own.View}
 	}
-	s.compared = time.Now()
+	c.at = at
+	c.deserted = inRow(c.deserted, group.Deserted(own, others))
+	c.deceived = inRow(c.deceived, group.Deceived(own, others))
+	return c.deserted >= desertedTimes || c.deceived >= deceivedTimes
+}
+
+func inRow(times int, again bool) int {
+	if again {
+		return times + 1
+	}
+	return 0
+}
+
+// compare notes whether group communication of this server has stopped, beside the passes: another server that does not
+// answer would hold them up.
+func (s *Supervisor) compare(ctx context.Context) {
+	c := comparison{}
+	for {
+		if !pause(ctx, comparePeriod) {
+			return
+		}
+		own, err := s.Report(ctx)
+		if err != nil || !own.Joined() {
+			continue
+		}
+		if c.add(&own, s.reports(ctx, &own), time.Now()) {
+			s.setStuck(own.View)
+		}
+	}
+}
+
+// reports returns the reports of the other members that answer, by their addresses.
+func (s *Supervisor) reports(ctx context.Context, own *group.Report) map[string]group.Report {
 	others := s.others(own)
-	if len(others) == 0 || !group.Deserted(own, s.outside.Peers(ctx, others...)) {
-		s.desertedSince = time.Time{}
+	if len(others) == 0 {
+		return nil
+	}
+	peers, reports := s.outside.Peers(ctx, others...), map[string]group.Report{}
+	for _, m := range own.Members {
+		if r, answers := peers[s.outside.PodOf(m.Address)]; answers {
+			reports[m.Address] = r
+		}
+	}
+	return reports
+}
+
+// restart ends a member whose group communication has stopped, and reports whether it did. It is started again, and
+// joins the group of the others or decides with them who leads. They would wait for it without end, and clients would read
+// what is old. Nothing is lost: MySQL restores at its start what it has committed.
+func (s *Supervisor) restart(own *group.Report) (bool, error) {
+	if s.process == nil || own.View == "" || own.View != s.stuckIn() {
 		return false, nil
 	}
-	if s.desertedSince.IsZero() {
-		s.desertedSince = time.Now()
-	}
-	if time.Since(s.desertedSince) < desertedFor {
-		return false, nil
-	}
-	s.log.Info("Starting MySQL again: the other members of its view report that they are in no group with it, and it has not noticed", "view", own.View)
+	const cause = "its group communication had stopped"
+	s.log.Info("Starting MySQL again: the other members that it shows report that they are not in its view", "view", own.View)
 	s.setLeads(false)
-	s.desertedSince = time.Time{}
+	s.ends = "MySQL was ended, since " + cause
 	if err := s.process.Kill(); err != nil {
-		return true, fmt.Errorf("cannot end MySQL, whose group communication has stopped: %w", err)
+		return true, fmt.Errorf("cannot end MySQL, since %s: %w", cause, err)
 	}
 	select {
 	case <-s.process.Done():
 		return true, nil
 	case <-time.After(killWithin):
-		return true, fmt.Errorf("cannot end MySQL, whose group communication has stopped: it runs %s after it was killed", killWithin)
+		return true, fmt.Errorf("cannot end MySQL, since %s: it runs %s after it was killed", cause, killWithin)
 	}
+}
+
+// stuckIn returns the view in which group communication of this server has stopped, or "".
+func (s *Supervisor) stuckIn() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stuck
+}
+
+func (s *Supervisor) setStuck(view string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stuck = view
 }

@@ -4,6 +4,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,9 +167,8 @@ type Supervisor struct {
 	as     string
 	agreed bool
 
-	// compared is when the view was compared with those of the others, and desertedSince since when this member is alone
-	// with it, or zero.
-	compared, desertedSince time.Time
+	// ends is why this supervisor has killed the program, or "".
+	ends string
 
 	// away is since when members of the record are outside of this primary's view.
 	away map[string]time.Time
@@ -190,6 +190,9 @@ type Supervisor struct {
 	restored      *instance.RestoreState
 	restoreFailed time.Time
 	restorePause  time.Duration
+
+	// stuck is the view in which group communication of the server has stopped, or "".
+	stuck string
 
 	// isFull is true while the volume counts as full.
 	isFull bool
@@ -241,6 +244,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	watched, stopWatch := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatch()
 	go s.watch(watched)
+	go s.compare(watched)
 	for ctx.Err() == nil {
 		s.problem(s.pass(ctx))
 		select {
@@ -380,7 +384,7 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	var failed error
 	if own.Joined() {
 		s.suspected = 0
-		if ends, err := s.desert(ctx, &own); err != nil || ends {
+		if ends, err := s.restart(&own); err != nil || ends {
 			return err
 		}
 		yields, err := s.yield(ctx, &own)
@@ -399,7 +403,7 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	if own.Joined() {
 		return failed
 	}
-	s.opened, s.fullSince, s.desertedSince = false, time.Time{}, time.Time{}
+	s.opened, s.fullSince = false, time.Time{}
 	return s.decide(ctx, &own)
 }
 
@@ -458,9 +462,9 @@ func (s *Supervisor) keepRunning() error {
 		if !again {
 			s.pause = min(max(2*s.pause, restartPause), longestPause)
 			s.failed = time.Now()
-			s.ended(s.process.Problem())
+			s.ended(cmp.Or(s.ends, s.process.Problem()))
 		}
-		s.process = nil
+		s.process, s.ends = nil, ""
 		s.mu.Lock()
 		s.answered = time.Time{}
 		s.mu.Unlock()

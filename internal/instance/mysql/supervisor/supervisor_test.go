@@ -76,6 +76,12 @@ func TestGroup(t *testing.T) {
 			w.deafen(w.replica())
 			w.signal(w.leader(), syscall.SIGKILL)
 		}},
+		{"primary is killed beside deaf replicas", func() {
+			n := ordinal(w.leader())
+			w.deafen(pod((n + 1) % 3))
+			w.deafen(pod((n + 2) % 3))
+			w.signal(pod(n), syscall.SIGKILL)
+		}},
 		{"all are killed", func() {
 			for n := range 3 {
 				w.signal(pod(n), syscall.SIGKILL)
