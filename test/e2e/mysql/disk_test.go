@@ -149,22 +149,31 @@ func (d *database) fillsTwo(ctx context.Context, n notes) error {
 	if primary == nil || len(replicas) == 0 {
 		return fmt.Errorf("there is no primary with a replica: %s", d.status())
 	}
+	full := []*unstructured.Unstructured{primary, replicas[0]}
 	var paths []string
-	for _, pod := range []*unstructured.Unstructured{primary, replicas[0]} {
+	for _, pod := range full {
 		path, err := cluster.VolumePath(ctx, d.namespace, "data-"+pod.GetName())
 		if err != nil {
 			return unlessNode(err)
 		}
 		paths = append(paths, path)
 	}
-	start := time.Now()
+	before, start := programs(full), time.Now()
 	free, err := fillTogether(paths)
 	if err != nil {
 		return unlessNode(err)
 	}
-	now, err := d.staysFull(ctx, start)
+	now, acknowledged, err := d.staysFull(ctx, start)
 	if err = errors.Join(err, free()); err != nil {
 		return err
+	}
+	// MySQL ends if it has to begin a binary log and has no room for its index (binlog_error_action). Then the others go on.
+	ended := differ(before, programs(full))
+	if ended > 0 {
+		n.Addf("%d ended by themselves", ended)
+	}
+	if ended == 0 && acknowledged > 0 {
+		return fmt.Errorf("%d writes were acknowledged, and the primary's disk is full", acknowledged)
 	}
 	roomy := time.Now()
 	if err := d.ledger.Flows(ctx, whenTwoFull, now); err != nil {
@@ -179,29 +188,49 @@ func (d *database) fillsTwo(ctx context.Context, n notes) error {
 		err = fmt.Errorf("%v left the group, and the others that have room are no majority", left)
 	}
 	incremental, copied, jerr := d.joins(ctx, start)
-	if jerr == nil && incremental+copied > 0 {
-		jerr = fmt.Errorf("%d servers joined again, and none may leave", incremental+copied)
+	if jerr == nil && incremental+copied > ended {
+		jerr = fmt.Errorf("%d servers joined again, and none may leave but the %d that ended by themselves", incremental+copied, ended)
 	}
 	return errors.Join(err, jerr)
 }
 
-// staysFull waits for twice diskFullFor, and checks that no write is acknowledged in its second half: the primary has no room.
-func (d *database) staysFull(ctx context.Context, start time.Time) (harness.Mark, error) {
+// programs returns the process IDs of MySQL in the pods of servers.
+func programs(servers []*unstructured.Unstructured) []int {
+	var ids []int
+	for _, pod := range servers {
+		// One that has ended has none.
+		id, _ := harness.Program(pod, container, "mysqld")
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// differ returns how many numbers of two lists differ.
+func differ(a, b []int) int {
+	n := 0
+	for i := range a {
+		if a[i] != b[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// staysFull waits for twice diskFullFor, and returns how many writes were acknowledged in its second half: none if the
+// primary has no room.
+func (d *database) staysFull(ctx context.Context, start time.Time) (now harness.Mark, acknowledged int, err error) {
 	if err := harness.Until(ctx, start.Add(diskFullFor)); err != nil {
-		return harness.Mark{}, err
+		return now, 0, err
 	}
 	half, err := d.ledger.Mark(ctx)
 	if err != nil {
-		return half, err
+		return now, 0, err
 	}
 	if err := harness.Until(ctx, start.Add(2*diskFullFor)); err != nil {
-		return half, err
+		return now, 0, err
 	}
-	now, err := d.ledger.Mark(ctx)
-	if err == nil && now.Acknowledged > half.Acknowledged {
-		err = fmt.Errorf("%d writes were acknowledged, and the primary's disk is full", now.Acknowledged-half.Acknowledged)
-	}
-	return now, err
+	now, err = d.ledger.Mark(ctx)
+	return now, now.Acknowledged - half.Acknowledged, err
 }
 
 // fillTogether fills disks at the same time: a server whose disk is full for seconds while those of the others are not
