@@ -14,9 +14,11 @@ const (
 
 	// desertedTimes and deceivedTimes are how often in a row a member is found to be deserted or deceived before it is
 	// started again: 20 and 60 s. MySQL takes 15 s to notice that it has lost a majority, and to leave, and a server may
-	// take 30 s to leave.
+	// take 30 s to leave. A primary that is deceived, like others, waits for longer: if they communicate, it has another view
+	// once one of them was started again.
 	desertedTimes = 5
 	deceivedTimes = 13
+	primaryTimes  = 16
 
 	// killWithin is how long a program may take to end that is killed.
 	killWithin = 10 * time.Second
@@ -38,7 +40,11 @@ func (c *comparison) add(own *group.Report, others map[string]group.Report, at t
 	c.at = at
 	c.deserted = inRow(c.deserted, group.Deserted(own, others))
 	c.deceived = inRow(c.deceived, group.Deceived(own, others))
-	return c.deserted >= desertedTimes || c.deceived >= deceivedTimes
+	deceived := deceivedTimes
+	if own.Primary {
+		deceived = primaryTimes
+	}
+	return c.deserted >= desertedTimes || c.deceived >= deceived
 }
 
 func inRow(times int, again bool) int {
@@ -57,12 +63,11 @@ func (s *Supervisor) compare(ctx context.Context) {
 			return
 		}
 		own, err := s.Report(ctx)
-		if err != nil || !own.Joined() {
-			continue
+		view := ""
+		if err == nil && own.Joined() && c.add(&own, s.reports(ctx, &own), time.Now()) {
+			view = own.View
 		}
-		if c.add(&own, s.reports(ctx, &own), time.Now()) {
-			s.setStuck(own.View)
-		}
+		s.setStuck(view)
 	}
 }
 
@@ -88,8 +93,11 @@ func (s *Supervisor) restart(own *group.Report) (bool, error) {
 	if s.process == nil || own.View == "" || own.View != s.stuckIn() {
 		return false, nil
 	}
+	if ended, _ := s.process.Ended(); ended {
+		return true, nil
+	}
 	const cause = "its group communication had stopped"
-	s.log.Info("Starting MySQL again: the other members that it shows report that they are not in its view", "view", own.View)
+	s.log.Info("Starting MySQL again: it shows members that report that they are not in its view", "view", own.View)
 	s.setLeads(false)
 	s.ends = "MySQL was ended, since " + cause
 	if err := s.process.Kill(); err != nil {

@@ -30,22 +30,27 @@ func TestComparison(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason  string
 		samples []sample
+		primary bool
 		want    bool
 	}{
 		"Deserted":     {reason: "All others have left for 20 s.", samples: times(desertedTimes, "1", deserted), want: true},
 		"NotLong":      {reason: "MySQL may notice it by itself.", samples: times(desertedTimes-1, "1", deserted)},
 		"Deceived":     {reason: "One has left for a minute, and is shown as a member.", samples: times(deceivedTimes, "1", deceived), want: true},
+		"Primary":      {reason: "A primary waits until others that are deceived, too, were started again.", samples: times(primaryTimes-1, "1", deceived), primary: true},
+		"LastResort":   {reason: "It does not wait without end.", samples: times(primaryTimes, "1", deceived), primary: true, want: true},
 		"Leaves":       {reason: "It may take its time to leave.", samples: times(deceivedTimes-1, "1", deceived)},
 		"Recovered":    {reason: "They are back in between.", samples: slices.Concat(times(desertedTimes-1, "1", deserted), times(1, "1", whole), times(desertedTimes-1, "1", deserted))},
 		"NewView":      {reason: "A server that installs views communicates.", samples: slices.Concat(times(desertedTimes-1, "0", deserted), times(desertedTimes-1, "1", deserted))},
 		"Frozen":       {reason: "Nothing is known of the time in which this supervisor was frozen.", samples: slices.Concat(times(desertedTimes-1, "1", deserted), []sample{{"1", deserted, time.Minute}})},
-		"AfterFreezes": {reason: "It counts anew after that.", samples: slices.Concat([]sample{{"1", deserted, time.Minute}}, times(desertedTimes-1, "1", deserted)), want: true},
+		"AfterFreezes": {reason: "It counts anew after that.", samples: slices.Concat(times(desertedTimes-1, "1", deserted), []sample{{"1", deserted, time.Minute}}, times(desertedTimes-1, "1", deserted)), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			compared, at, got := comparison{}, time.Now(), false
 			for _, s := range c.samples {
 				at = at.Add(s.after)
-				got = compared.add(member(s.view), s.others, at)
+				own := member(s.view)
+				own.Primary = c.primary
+				got = compared.add(own, s.others, at) || got
 			}
 			if got != c.want {
 				t.Errorf("%s\nadd(): got %t, want %t", c.reason, got, c.want)
