@@ -143,7 +143,7 @@ func (d *database) leftForRoom(ctx context.Context, since time.Time) ([]string, 
 }
 
 // fillsTwo fills the disks of the primary and of a replica for a time: none of them leaves the group, since the third
-// server would not be its majority, and writes continue once there is room.
+// server would not be its majority, and writes continue once there is room. MySQL itself may end for that.
 func (d *database) fillsTwo(ctx context.Context, n notes) error {
 	primary, replicas := d.primary(), d.with("replica")
 	if primary == nil || len(replicas) == 0 {
@@ -158,7 +158,7 @@ func (d *database) fillsTwo(ctx context.Context, n notes) error {
 		}
 		paths = append(paths, path)
 	}
-	before, start := programs(full), time.Now()
+	start := time.Now()
 	free, err := fillTogether(paths)
 	if err != nil {
 		return unlessNode(err)
@@ -167,13 +167,15 @@ func (d *database) fillsTwo(ctx context.Context, n notes) error {
 	if err = errors.Join(err, free()); err != nil {
 		return err
 	}
-	// MySQL ends if it has to begin a binary log and has no room for its index (binlog_error_action). Then the others go on.
-	ended := differ(before, programs(full))
-	if ended > 0 {
-		n.Addf("%d ended by themselves", ended)
+	aborted, err := d.aborted(ctx, full, start)
+	if err != nil {
+		return err
 	}
-	if ended == 0 && acknowledged > 0 {
+	if !aborted[primary.GetName()] && acknowledged > 0 {
 		return fmt.Errorf("%d writes were acknowledged, and the primary's disk is full", acknowledged)
+	}
+	if len(aborted) > 0 {
+		n.Addf("%d ended by themselves", len(aborted))
 	}
 	roomy := time.Now()
 	if err := d.ledger.Flows(ctx, whenTwoFull, now); err != nil {
@@ -188,32 +190,29 @@ func (d *database) fillsTwo(ctx context.Context, n notes) error {
 		err = fmt.Errorf("%v left the group, and the others that have room are no majority", left)
 	}
 	incremental, copied, jerr := d.joins(ctx, start)
-	if jerr == nil && incremental+copied > ended {
-		jerr = fmt.Errorf("%d servers joined again, and none may leave but the %d that ended by themselves", incremental+copied, ended)
+	if jerr == nil && (incremental > len(aborted) || copied > 0) {
+		jerr = fmt.Errorf("%d servers joined again and %d by a copy, and none may leave but the %d that ended by themselves", incremental, copied, len(aborted))
 	}
 	return errors.Join(err, jerr)
 }
 
-// programs returns the process IDs of MySQL in the pods of servers.
-func programs(servers []*unstructured.Unstructured) []int {
-	var ids []int
-	for _, pod := range servers {
-		// One that has ended has none.
-		id, _ := harness.Program(pod, container, "mysqld")
-		ids = append(ids, id)
-	}
-	return ids
-}
+// aborts is what a supervisor logs if MySQL has ended by itself: it does so, or crashes, where it has no room to begin a binary
+// log or a redo log. The others go on, then.
+const aborts = `"why":"MySQL has ended with code`
 
-// differ returns how many numbers of two lists differ.
-func differ(a, b []int) int {
-	n := 0
-	for i := range a {
-		if a[i] != b[i] {
-			n++
+// aborted returns the servers of which MySQL has ended by itself since a time.
+func (d *database) aborted(ctx context.Context, servers []*unstructured.Unstructured, since time.Time) (map[string]bool, error) {
+	out := map[string]bool{}
+	for _, pod := range servers {
+		log, err := d.log(ctx, pod.GetName(), since)
+		if err != nil {
+			return nil, err
+		}
+		if strings.Contains(log, aborts) {
+			out[pod.GetName()] = true
 		}
 	}
-	return n
+	return out, nil
 }
 
 // staysFull waits for twice diskFullFor, and returns how many writes were acknowledged in its second half: none if the

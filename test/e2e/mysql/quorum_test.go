@@ -106,18 +106,29 @@ const (
 // joins returns how many servers joined the group since a moment, by what they lacked and by a copy.
 func (d *database) joins(ctx context.Context, since time.Time) (incremental, copied int, err error) {
 	for _, p := range d.pods() {
-		for _, previous := range []bool{false, true} {
-			options := &corev1.PodLogOptions{Container: container, SinceTime: new(metav1.NewTime(since)), Previous: previous}
-			raw, err := cluster.Kube.CoreV1().Pods(d.namespace).GetLogs(p.GetName(), options).DoRaw(ctx)
-			if err != nil && previous {
-				// The container has not restarted.
-				continue
-			}
-			if err != nil {
-				return 0, 0, fmt.Errorf("cannot read the log of pod %s: %w", p.GetName(), err)
-			}
-			incremental, copied = incremental+strings.Count(string(raw), byIncrements), copied+strings.Count(string(raw), byCopy)
+		log, err := d.log(ctx, p.GetName(), since)
+		if err != nil {
+			return 0, 0, err
 		}
+		incremental, copied = incremental+strings.Count(log, byIncrements), copied+strings.Count(log, byCopy)
 	}
 	return incremental, copied, nil
+}
+
+// log returns what a server has logged since a time, also before it was started again.
+func (d *database) log(ctx context.Context, pod string, since time.Time) (string, error) {
+	log := ""
+	for _, previous := range []bool{false, true} {
+		options := &corev1.PodLogOptions{Container: container, SinceTime: new(metav1.NewTime(since)), Previous: previous}
+		raw, err := cluster.Kube.CoreV1().Pods(d.namespace).GetLogs(pod, options).DoRaw(ctx)
+		if err != nil && previous {
+			// The container has not restarted.
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("cannot read the log of pod %s: %w", pod, err)
+		}
+		log += string(raw)
+	}
+	return log, nil
 }
