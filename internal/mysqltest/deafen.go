@@ -23,7 +23,7 @@ func Deafen(pid int) error {
 		return err
 	}
 	for _, file := range threads {
-		b, err := os.ReadFile(file)
+		b, err := os.ReadFile(file) //nolint:gosec // It is a file of the kernel.
 		if err != nil || strings.TrimSpace(string(b)) != communication {
 			continue
 		}
