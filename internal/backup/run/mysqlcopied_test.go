@@ -265,8 +265,10 @@ func (f *fixture) fetch(with ...func(*backup.Task)) (string, *backup.Manifest, e
 	}
 	to := filepath.Join(f.t.TempDir(), "data")
 	p := &Program{Store: f.Store, Key: f.Key, Volume: f.Volume, Log: f.log, Now: time.Now}
-	m, err := p.Fetch(f.t.Context(), task, to)
-	if err != nil {
+	m, unpin, err := p.Fetch(f.t.Context(), task, to)
+	if err == nil {
+		unpin()
+	} else {
 		f.t.Logf("%s: %v", backup.ReasonOf(err), err)
 		for _, path := range []string{to, to + partSuffix} {
 			if _, e := os.Lstat(path); !errors.Is(e, os.ErrNotExist) {

@@ -126,7 +126,7 @@ func TestMySQLPhysicalChoice(t *testing.T) {
 
 	to := t.TempDir()
 	p := &Program{Store: f.Store, Volume: f.Volume, Log: discard, Now: time.Now}
-	if _, err := p.Fetch(t.Context(), f.task, to); backup.ReasonOf(err) != backup.InvalidTask {
+	if _, _, err := p.Fetch(t.Context(), f.task, to); backup.ReasonOf(err) != backup.InvalidTask {
 		t.Errorf("Fetch() into a folder that exists: want reason %s, got %v", backup.InvalidTask, err)
 	}
 	if left, err := os.ReadDir(to); err != nil || len(left) > 0 {

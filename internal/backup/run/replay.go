@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/binlog"
 	"github.com/storeplane/storeplane/internal/backup/segment"
@@ -67,13 +66,11 @@ func (j *job) replayPinned(ctx context.Context, m *backup.Manifest, to Replayer)
 		return err
 	}
 	// Segments expire with the oldest backup, and this may be it.
-	copies := *j
-	var err error
-	if copies.store, err = j.storeOf(ctx, backupv1.Physical); err != nil {
+	unpin, err := j.pinCopy(ctx, m.ID)
+	if err != nil {
 		return err
 	}
-	defer func() { _ = copies.store.Close() }()
-	defer copies.pin(ctx, m.ID)()
+	defer unpin()
 	r, err := j.plan(ctx, m)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,8 +15,11 @@ import (
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/binlog"
+	"github.com/storeplane/storeplane/internal/backup/engine/mysql"
+	"github.com/storeplane/storeplane/internal/backup/folder"
 	"github.com/storeplane/storeplane/internal/backup/segment"
 	"github.com/storeplane/storeplane/internal/backup/store"
+	"github.com/storeplane/storeplane/internal/backup/stream"
 	"github.com/storeplane/storeplane/internal/gtid"
 )
 
@@ -229,5 +233,53 @@ func TestNewestCopy(t *testing.T) {
 	a.system = "two"
 	if m, _, err := a.newestCopy(t.Context()); err != nil || m != nil {
 		t.Errorf("newestCopy() of another history: want none, got %+v (%v)", m, err)
+	}
+}
+
+// TestFetchPinned: a backup stays pinned after it was unpacked, until its binary logs were replayed.
+func TestFetchPinned(t *testing.T) {
+	now := time.Date(2026, 11, 28, 0, 42, 0, 0, time.UTC)
+	j := binaryLogs(t, t.TempDir(), func() time.Time { return now })
+	task := j.task
+	task.Method, task.Database.Engine = backupv1.Physical, backupv1.MySQL
+	made := &job{Program: j.Program, task: task, hide: &secrets{}, log: discard}
+	must(t, made.open(t.Context()))
+	t.Cleanup(made.close)
+	m := &backup.Manifest{Version: backup.ManifestVersion, ID: backup.NewID(now), Engine: backupv1.MySQL, Method: backupv1.Physical, System: "one", Started: now, Compression: stream.Zstd}
+	data := t.TempDir()
+	write(t, data, map[string]string{"ibdata1": "data"})
+	root, err := os.OpenRoot(data)
+	must(t, err)
+	defer func() { _ = root.Close() }()
+	d := backup.Dump{}
+	must(t, made.upload(t.Context(), m, "001", copySuffix, &d, func(w io.Writer) error { return folder.Pack(t.Context(), root, w, mysql.LeaveOut) }))
+	m.Dumps = []backup.Dump{d}
+	must(t, made.finish(t.Context(), m))
+
+	pins := func() int {
+		t.Helper()
+		out, err := filepath.Glob(filepath.Join(j.Volume, backup.Physical(backup.Folder("", task.Namespace, task.Name)), m.ID, "reading-*"))
+		must(t, err)
+		return len(out)
+	}
+	to := filepath.Join(t.TempDir(), "data")
+	_, unpin, err := j.Fetch(t.Context(), task, to)
+	must(t, err)
+	if content, err := os.ReadFile(filepath.Join(to, "ibdata1")); err != nil || string(content) != "data" {
+		t.Errorf("unpacked is %q (%v)", content, err)
+	}
+	if n := pins(); n != 1 {
+		t.Errorf("after Fetch() the backup has %d pins, want 1", n)
+	}
+	unpin()
+	unpin()
+	if n := pins(); n != 0 {
+		t.Errorf("%d pins are left", n)
+	}
+	if _, _, err := j.Fetch(t.Context(), task, to); backup.ReasonOf(err) != backup.InvalidTask {
+		t.Errorf("Fetch() into a folder that exists: want reason %s, got %v", backup.InvalidTask, err)
+	}
+	if n := pins(); n != 0 {
+		t.Errorf("a failed Fetch() has left %d pins", n)
 	}
 }

@@ -62,14 +62,15 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 		}
 		return err
 	}
-	m, err := p.Fetch(ctx, task, folder)
+	m, unpin, err := p.Fetch(ctx, task, folder)
 	if err != nil {
 		return nil, cannot(err)
 	}
 	if !replays {
+		unpin()
 		return func(context.Context, *sql.DB) error { return nil }, nil
 	}
-	return func(ctx context.Context, db *sql.DB) error {
+	return pinned(unpin, func(ctx context.Context, db *sql.DB) error {
 		progress("Applying the binary logs since backup " + m.ID)
 		relay, err := binlog.NewRelay(ctx, db)
 		if err == nil {
@@ -79,7 +80,22 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 			return cannot(err)
 		}
 		return nil
-	}, nil
+	}), nil
+}
+
+// startWithin is how long a backup stays pinned while a server starts with it. One that does not start replays nothing,
+// and the next attempt fetches the backup again.
+const startWithin = time.Hour
+
+// pinned returns a Replay until whose end a backup is pinned: an expiry while the server starts would remove the binary
+// logs that it is to execute.
+func pinned(unpin func(), replay mysqld.Replay) mysqld.Replay {
+	lapse := time.AfterFunc(startWithin, unpin)
+	return func(ctx context.Context, db *sql.DB) error {
+		lapse.Stop()
+		defer unpin()
+		return replay(ctx, db)
+	}
 }
 
 // instead describes what can be restored if the archive does not have what is wanted.
