@@ -162,7 +162,14 @@ func (a *archiver) cut(ctx context.Context, f *os.File) error {
 	s := a.part.Segment
 	s.System, s.Before = a.system, a.have
 	content := io.MultiReader(io.NewSectionReader(f, 0, a.part.head), io.NewSectionReader(f, a.part.start, a.part.end-a.part.start))
-	if err := a.write(ctx, s, content); err != nil {
+	m, err := a.write(ctx, s, content)
+	if err == nil {
+		// Even if this fails the segment may exist: another attempt does not change its object, and is one of its own.
+		// The same twice does no harm.
+		a.part.ID = ""
+		err = a.complete(ctx, m)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot archive binary logs: %w", err)
 	}
 	a.have, a.cuts = a.have.Union(s.Transactions), true
@@ -176,8 +183,8 @@ func (a *archiver) cut(ctx context.Context, f *os.File) error {
 // segmentSuffix is the end of the names of a segment's objects.
 const segmentSuffix = ".binlog"
 
-// write writes a segment, which exists once its manifest is written.
-func (a *archiver) write(ctx context.Context, s segment.Segment, content io.Reader) error {
+// write writes the object of a segment, which exists once the manifest is written that is returned.
+func (a *archiver) write(ctx context.Context, s segment.Segment, content io.Reader) (*backup.Manifest, error) {
 	m := &backup.Manifest{Version: backup.ManifestVersion, Engine: backupv1.MySQL, Compression: cmp.Or(a.task.Compression, stream.Zstd), Recipient: a.key.Recipient()}
 	s.Describe(m)
 	d := backup.Dump{}
@@ -186,8 +193,8 @@ func (a *archiver) write(ctx context.Context, s segment.Segment, content io.Read
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m.Dumps = []backup.Dump{d}
-	return a.finish(ctx, m)
+	return m, a.settle(ctx, m)
 }

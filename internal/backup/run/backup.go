@@ -109,6 +109,14 @@ func (j *job) make(ctx context.Context, id string) (*backup.Manifest, error) {
 
 // finish writes the manifest of a backup whose objects are in the store.
 func (j *job) finish(ctx context.Context, m *backup.Manifest) error {
+	if err := j.settle(ctx, m); err != nil {
+		return err
+	}
+	return j.complete(ctx, m)
+}
+
+// settle returns once the objects of a manifest are on the disk of the store, and all of them as they were written.
+func (j *job) settle(ctx context.Context, m *backup.Manifest) error {
 	// The sizes are listed again: what a store lists may differ from what it acknowledged.
 	sizes, err := j.store.Sizes(ctx, m.ID)
 	if err != nil {
@@ -119,9 +127,11 @@ func (j *job) finish(ctx context.Context, m *backup.Manifest) error {
 	}
 	// The manifest makes a backup, and older ones expire for it: what it names has to be on disk before,
 	// and it as well.
-	if err := j.store.Commit(); err != nil {
-		return err
-	}
+	return j.store.Commit()
+}
+
+// complete writes the manifest of a backup whose objects are settled. It may be in the store although there is an error.
+func (j *job) complete(ctx context.Context, m *backup.Manifest) error {
 	if m.Finished.IsZero() {
 		m.Finished = j.Now().UTC()
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -208,6 +209,55 @@ func TestCutLate(t *testing.T) {
 	must(t, err)
 	if len(l.Items) != 1 {
 		t.Errorf("segments since a day ago: want one, got %d", len(l.Items))
+	}
+}
+
+// TestCutAgain: a segment that may exist is not written to again, and what no manifest names is.
+func TestCutAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		fails  int
+		want   int
+	}{
+		"Objects":  {reason: "There is no manifest yet, and the next attempt replaces what is there.", fails: 1, want: 1},
+		"Manifest": {reason: "The manifest was written, although its disk reported an error.", fails: 2, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Date(2026, 11, 28, 0, 42, 0, 0, time.UTC)
+			j := binaryLogs(t, t.TempDir(), func() time.Time { return now })
+			syncs := 0
+			j.Sync = func(string) error {
+				if syncs++; syncs == tc.fails {
+					return syscall.EIO
+				}
+				return nil
+			}
+			must(t, j.open(t.Context()))
+			a := &archiver{job: j, pace: pace, system: "one", say: func(Archived) {}}
+			received := t.TempDir()
+			content, err := os.ReadFile(filepath.Join("..", "binlog", "testdata", "rows"))
+			must(t, err)
+			write(t, received, map[string]string{"binlog.000003": string(content), "binlog.000004": ""})
+			if err := a.read(t.Context(), received, false); err == nil {
+				t.Fatal("read(): want the error of the disk")
+			}
+			must(t, a.read(t.Context(), received, false))
+			l, err := j.store.List(t.Context())
+			must(t, err)
+			if got := len(l.Good()); got != tc.want || len(l.Items) != tc.want {
+				t.Errorf("%s\nwant %d segments, got %d of %d", tc.reason, tc.want, got, len(l.Items))
+			}
+			var archive segment.Archive
+			for _, item := range l.Good() {
+				s, err := segment.Of(item.Manifest)
+				must(t, err)
+				archive.Segments = append(archive.Segments, s)
+			}
+			archive.Reached = &segment.Reached{Time: now, Executed: archive.Has()}
+			if c, err := archive.Chain(gtid.Set{}, segment.Target{}); err != nil || len(c.Segments) != 1 {
+				t.Errorf("%s\nwhat is there twice is applied %d times (%v)", tc.reason, len(c.Segments), err)
+			}
+		})
 	}
 }
 
