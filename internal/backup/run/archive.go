@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -110,6 +111,19 @@ func (p *Program) ArchiveLogs(ctx context.Context, t backup.Task, say func(Archi
 	return nil
 }
 
+// A primary is the server whose binary logs are archived: a mysql.Server.
+type primary interface {
+	MayStream(ctx context.Context) error
+	IsPrimary(ctx context.Context) error
+	System(ctx context.Context) (string, error)
+	Purged(ctx context.Context) (gtid.Set, error)
+	Executed(ctx context.Context) (gtid.Set, error)
+	Now(ctx context.Context) (time.Time, error)
+	Stream(ctx context.Context, folder string, without gtid.Set) error
+}
+
+var _ primary = (*mysql.Server)(nil)
+
 // An archiver archives binary logs.
 type archiver struct {
 	*job
@@ -119,7 +133,7 @@ type archiver struct {
 	state Archived
 
 	// source is the server, and system the identifier of its data.
-	source *mysql.Server
+	source primary
 	system string
 
 	// have are the transactions that are archived, or are before the archive began; known is false until they were
@@ -155,39 +169,96 @@ type archiver struct {
 // receivedFolder is the beginning of the names of folders for what was received.
 const receivedFolder = "binlog-"
 
-// session receives binary logs until the connection is lost, and archives them.
+// session connects to the server, and archives its binary logs until the connection is lost.
 func (a *archiver) session(ctx context.Context) error {
 	if err := a.begin(ctx); err != nil {
 		return err
 	}
-	// They are what was left by a program that was killed.
+	return a.archive(ctx)
+}
+
+// archive archives binary logs until the connection is lost. Then all that was received whole is in the store: the server
+// may be lost, and with it what no other one has any more.
+func (a *archiver) archive(ctx context.Context) error {
+	folder, err := a.newFolder()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	err = a.receive(ctx, folder)
+	return cmp.Or(a.flush(ctx, folder), err)
+}
+
+// newFolder returns a new folder for what is received, and removes those that were left by a program that was killed.
+func (a *archiver) newFolder() (string, error) {
 	left, err := filepath.Glob(filepath.Join(a.Scratch, receivedFolder+"*"))
 	for _, name := range left {
 		err = errors.Join(err, os.RemoveAll(name))
 	}
 	if err != nil {
-		return unusable(err)
+		return "", unusable(err)
 	}
 	folder, err := os.MkdirTemp(a.Scratch, receivedFolder)
 	if err != nil {
-		return unusable(err)
+		return "", unusable(err)
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
+	return folder, nil
+}
+
+// receive receives binary logs into a folder, and makes segments of them, until the connection is lost. The error is
+// errHeld if the folder has as much as it may.
+func (a *archiver) receive(ctx context.Context, folder string) error {
 	receiving, stop := context.WithCancelCause(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- a.source.Stream(receiving, folder, a.have) }()
+	have := a.have
+	var streamed error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		streamed = a.source.Stream(receiving, folder, have)
+	}()
 	go a.guard(receiving, folder, stop)
-	over, err := a.follow(ctx, folder, ended)
-	cause := context.Cause(receiving)
+	err := a.follow(ctx, folder, ended)
+	held := errors.Is(context.Cause(receiving), errHeld)
 	stop(nil)
-	if !over {
-		a.sayf("%v", <-ended)
+	<-ended
+	switch {
+	case err != nil:
+		a.sayf("%v", streamed)
+		return err
+	case held && backup.ReasonOf(streamed) == backup.Interrupted:
+		return errHeld
 	}
-	if errors.Is(cause, errHeld) && backup.ReasonOf(err) == backup.Interrupted {
-		// All that was received is in the store.
-		return cause
+	return cmp.Or(streamed, errEnded)
+}
+
+// flush makes segments of all that a folder has whole. While the store is away it waits, and opens it again: credentials
+// and the key may be others. When ctx ends, as the pod is being stopped, cleanUpWithin is left.
+func (a *archiver) flush(ctx context.Context, folder string) error {
+	ctx, cancel := outliving(ctx, cleanUpWithin)
+	defer cancel()
+	for {
+		err := a.read(ctx, folder, true)
+		if !storeTrouble(err) && backup.ReasonOf(err) != backup.StoreDenied {
+			return err
+		}
+		for err != nil {
+			a.trouble(err)
+			if wait(ctx, storeAgain) != nil {
+				return err
+			}
+			err = a.reopen(ctx)
+		}
 	}
-	return err
+}
+
+// outliving returns a context that ends some time after another one.
+func outliving(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return out, func() {
+		stop()
+		cancel()
+	}
 }
 
 var (
@@ -227,14 +298,24 @@ func sizeOf(folder string) int64 {
 	return size
 }
 
-// begin connects to the store and to the server, and finds out where to go on. Credentials and the key may be others
-// than before.
-func (a *archiver) begin(ctx context.Context) error {
-	a.close()
-	a.server, a.store = nil, nil
+// reopen opens the store again. Credentials and the key may be others than before.
+func (a *archiver) reopen(ctx context.Context) error {
+	if a.store != nil {
+		_ = a.store.Close()
+		a.store = nil
+	}
 	a.hide.addFolder(a.Store)
 	a.hide.addFile(a.Key)
-	if err := a.open(ctx); err != nil {
+	return a.open(ctx)
+}
+
+// begin connects to the store and to the server, and finds out where to go on.
+func (a *archiver) begin(ctx context.Context) error {
+	if a.server != nil {
+		a.server.Close()
+		a.server = nil
+	}
+	if err := a.reopen(ctx); err != nil {
 		return err
 	}
 	if err := a.connect(ctx); err != nil {
@@ -287,8 +368,8 @@ func (a *archiver) identify(ctx context.Context) (system string, purged gtid.Set
 	return system, purged, err
 }
 
-// follow makes segments of the files in a folder until receiving them has ended. It reports whether it has.
-func (a *archiver) follow(ctx context.Context, folder string, ended <-chan error) (over bool, err error) {
+// follow makes segments of the files in a folder until receiving them has ended.
+func (a *archiver) follow(ctx context.Context, folder string, ended <-chan struct{}) error {
 	a.part, a.received = part{}, time.Now()
 	if !a.vouched {
 		// It may be of a server that had lost its majority.
@@ -297,20 +378,8 @@ func (a *archiver) follow(ctx context.Context, folder string, ended <-chan error
 	a.stored.Store(0)
 	for {
 		select {
-		case err := <-ended:
-			// What was received is archived although the pod is being stopped.
-			reading, done := context.WithCancel(ctx)
-			if ctx.Err() != nil {
-				reading, done = context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
-			}
-			defer done()
-			if unread := a.read(reading, folder, true); unread != nil {
-				return true, unread
-			}
-			if err == nil {
-				err = errEnded
-			}
-			return true, err
+		case <-ended:
+			return nil
 		case <-time.After(archivePoll):
 		}
 		switch err := a.read(ctx, folder, false); {
@@ -320,10 +389,10 @@ func (a *archiver) follow(ctx context.Context, folder string, ended <-chan error
 			_ = wait(ctx, storeAgain)
 			a.received = time.Now()
 		case err != nil:
-			return false, err
+			return err
 		}
 		if err := a.compare(ctx); err != nil {
-			return false, err
+			return err
 		}
 	}
 }

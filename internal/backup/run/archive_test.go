@@ -1,0 +1,130 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/gtid"
+)
+
+// A streamed is a primary whose binary logs come from a function.
+type streamed struct {
+	primary
+
+	stream func(ctx context.Context, folder string, without gtid.Set) error
+	err    error
+}
+
+func (s *streamed) Now(context.Context) (time.Time, error)     { return time.Now(), s.err }
+func (s *streamed) Executed(context.Context) (gtid.Set, error) { return gtid.Set{}, s.err }
+func (s *streamed) IsPrimary(context.Context) error            { return s.err }
+func (s *streamed) Stream(ctx context.Context, folder string, without gtid.Set) error {
+	return s.stream(ctx, folder, without)
+}
+
+var errInterrupted = backup.Errorf(backup.Interrupted, "the tool was interrupted")
+
+// archivingOf returns an archiver of a primary, whose store is a volume, and which asks the primary nothing.
+func archivingOf(t *testing.T, volume string, from primary) *archiver {
+	t.Helper()
+	j := binaryLogs(t, volume, time.Now)
+	j.Scratch, j.Sync = t.TempDir(), func(string) error { return nil }
+	must(t, j.open(t.Context()))
+	a := &archiver{job: j, pace: pace, system: "one", say: func(Archived) {}, source: from}
+	a.pace.Cut, a.pace.Compare = time.Hour, time.Hour
+	return a
+}
+
+// threeTransactions is a binary log with three transactions.
+func threeTransactions(t *testing.T) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "binlog", "testdata", "rows"))
+	must(t, err)
+	return content
+}
+
+// away replaces the folder of a volume by what is none, and returns what brings it back.
+func away(t *testing.T, volume string) (back func()) {
+	t.Helper()
+	must(t, os.RemoveAll(volume))
+	must(t, os.WriteFile(volume, nil, 0o600))
+	return func() {
+		if err := errors.Join(os.Remove(volume), os.Mkdir(volume, 0o700)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFlush: what was received whole is in the store once a session has ended, however it did.
+func TestFlush(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+
+		// asked is the error of the primary when it is asked, and ends is when it ends the stream. The store is away for
+		// some time, and the pod is stopped after some.
+		asked         error
+		ends          time.Duration
+		away, stopped time.Duration
+		want          int
+		within        time.Duration
+	}{
+		"Primary":    {reason: "The primary answers nothing any more.", asked: errors.New("it is gone"), want: 1, within: 10 * time.Second},
+		"Connection": {reason: "The connection is lost.", ends: 3 * time.Second, want: 1, within: 10 * time.Second},
+		"Store":      {reason: "The connection is lost while the store is away.", ends: 3 * time.Second, away: time.Hour, want: 1, within: time.Hour + 10*time.Second},
+		"Both":       {reason: "The primary answers nothing any more while the store is away.", asked: errors.New("it is gone"), away: time.Hour, want: 1, within: time.Hour + 10*time.Second},
+		"Stopped":    {reason: "The pod is stopped, and the store is back in time.", away: 30 * time.Second, stopped: 10 * time.Second, want: 1, within: 40 * time.Second},
+		"Killed":     {reason: "The pod is stopped, and has to end.", away: time.Hour, stopped: 10 * time.Second, want: 0, within: 10*time.Second + cleanUpWithin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content, volume := threeTransactions(t), filepath.Join(t.TempDir(), "volume")
+			must(t, os.Mkdir(volume, 0o700))
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				a := archivingOf(t, volume, &streamed{err: tc.asked, stream: func(ctx context.Context, folder string, _ gtid.Set) error {
+					// The last transaction is not whole.
+					if err := os.WriteFile(filepath.Join(folder, "binlog.000003"), content[:700], 0o600); err != nil {
+						return err
+					}
+					if tc.ends > 0 {
+						return wait(ctx, tc.ends)
+					}
+					<-ctx.Done()
+					return errInterrupted
+				}})
+				if tc.asked == nil {
+					a.compared = time.Now()
+				}
+				if tc.away > 0 {
+					back := away(t, volume)
+					time.AfterFunc(tc.away, back)
+				}
+				ctx := t.Context()
+				if tc.stopped > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, tc.stopped)
+					defer cancel()
+				}
+				if err := a.archive(ctx); err == nil {
+					t.Errorf("%s\narchive(): want why it has ended", tc.reason)
+				}
+				if took := time.Since(began); took > tc.within {
+					t.Errorf("%s\narchive() took %s, want %s at most", tc.reason, took, tc.within)
+				}
+				if tc.want == 0 {
+					return
+				}
+				l, err := a.store.List(t.Context())
+				must(t, err)
+				if len(l.Good()) != tc.want || a.have.Len() != 2 {
+					t.Errorf("%s\nwant %d segments with two transactions, got %d, and archived are %s", tc.reason, tc.want, len(l.Good()), a.have)
+				}
+			})
+		})
+	}
+}
