@@ -33,7 +33,7 @@ const (
 )
 
 // scratchLimit is the size limit of the folder for what was received and is not in the store yet, a quantity. The
-// program holds half of it at most, and then waits for the store.
+// program holds a quarter of it, and then waits for the store, beside one transaction of up to 1280 MiB.
 const scratchLimit = "2Gi"
 
 // archivesLogs reports whether binary logs are archived.

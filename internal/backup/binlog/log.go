@@ -1,6 +1,7 @@
 package binlog
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ type Transaction struct {
 	// Start and End are the offsets of its first byte and of the first one after it.
 	Start, End int64
 }
+
+// Size returns the size of the transaction in bytes.
+func (t Transaction) Size() int64 { return t.End - t.Start }
 
 // ErrIncomplete is the error for a file that ends before what is read does. The file may grow.
 var ErrIncomplete = errors.New("the binary log ends before its last transaction does")
@@ -120,7 +124,8 @@ func (l *Log) Head() int64 { return l.head }
 func (l *Log) Offset() int64 { return l.at }
 
 // Next returns the next transaction of a file, which has this size by now. The error is io.EOF after the last
-// one of a file that its server has closed, and ErrIncomplete where the file may grow.
+// one of a file that its server has closed, and ErrIncomplete where the file may grow: with the transaction that is not
+// whole, if its first event is.
 func (l *Log) Next(size int64) (Transaction, error) {
 	for {
 		e, err := l.event(l.at, size)
@@ -171,7 +176,7 @@ func (l *Log) transaction(e event, size int64) (Transaction, error) {
 		return Transaction{}, fmt.Errorf("cannot read the binary log: the transaction at %d has %d bytes, less than its first event", l.at, begin.length)
 	}
 	if t.End > size {
-		return Transaction{}, ErrIncomplete
+		return t, cmp.Or(l.check(l.at, e, size), ErrIncomplete)
 	}
 	at := t.Start
 	for at < t.End {

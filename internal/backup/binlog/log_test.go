@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/storeplane/storeplane/internal/gtid"
 )
 
 // The files of testdata are of MySQL 9.7.4: rows has three transactions, and tagged has two
@@ -129,6 +131,31 @@ func TestGrows(t *testing.T) {
 	}
 	if diff := cmp.Diff(all.IDs, got); diff != "" {
 		t.Errorf("transactions of a file that grows: -want, +got:\n%s", diff)
+	}
+}
+
+// TestBegun: which transaction it is whose end is missing is known from its first event.
+func TestBegun(t *testing.T) {
+	file := content(t, "rows")
+	all, _ := readAll(file)
+	for n := all.Ends[0] + 1; n < all.Ends[1]; n++ {
+		l, err := OpenAt(bytes.NewReader(file), n, all.Ends[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := l.event(all.Ends[0], all.Ends[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Transaction{}
+		if n >= all.Ends[0]+first.size {
+			want, _ = l.Next(all.Ends[1])
+			l.at = all.Ends[0]
+		}
+		got, err := l.Next(n)
+		if diff := cmp.Diff(want, got, cmp.Comparer(gtid.Set.Equal)); !errors.Is(err, ErrIncomplete) || diff != "" {
+			t.Fatalf("%d bytes: want %v with the transaction, got %v, -want, +got:\n%s", n, ErrIncomplete, err, diff)
+		}
 	}
 }
 

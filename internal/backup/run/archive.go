@@ -26,12 +26,9 @@ const (
 	connectAgain = 2 * time.Second
 	storeAgain   = 5 * time.Second
 	storeLater   = 30 * time.Second
-
-	// heldMost is how much may be received that is not in the store yet. More waits on the server.
-	heldMost = 512 << 20
 )
 
-// A Pace is how often an archive of binary logs does what.
+// A Pace is how often an archive of binary logs does what, and how much it receives.
 type Pace struct {
 	// Cut is the age at which what was received becomes a segment.
 	Cut time.Duration
@@ -46,10 +43,17 @@ type Pace struct {
 
 	// Behind is how old what the server had executed may be that is not archived yet.
 	Behind time.Duration
+
+	// Held is how many bytes may be received that are not in the store yet, beside a transaction that is not received
+	// whole: more waits on the server. Largest is how many bytes such a transaction may have.
+	Held, Largest int64
 }
 
-// pace is the pace without another one.
-var pace = Pace{Cut: time.Minute, Compare: 10 * time.Second, Hold: 15 * time.Second, Look: time.Minute, Stall: 3 * time.Minute, Behind: 10 * time.Minute}
+// pace is the pace without another one. Held and Largest are less together than the folder for what was received may have.
+var pace = Pace{
+	Cut: time.Minute, Compare: 10 * time.Second, Hold: 15 * time.Second, Look: time.Minute, Stall: 3 * time.Minute, Behind: 10 * time.Minute,
+	Held: 512 << 20, Largest: 1280 << 20,
+}
 
 // Archived is how far the binary logs of a server are archived.
 type Archived struct {
@@ -145,10 +149,10 @@ type archiver struct {
 	cuts     bool
 
 	// part is what was received and is not in the store yet, received is when there was more of it last, and stored is
-	// how many bytes of its file are in the store.
-	part     part
-	received time.Time
-	stored   atomic.Int64
+	// how many bytes of its file are in the store. growing is the size of the transaction that is not received whole.
+	part            part
+	received        time.Time
+	stored, growing atomic.Int64
 
 	// sample is what the server had executed at a time, until all of that is archived, and sampled is when it was
 	// taken. It is vouched for if the server was still the primary a while later. compared is when the server was
@@ -186,7 +190,13 @@ func (a *archiver) archive(ctx context.Context) error {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	err = a.receive(ctx, folder)
-	return cmp.Or(a.flush(ctx, folder), err)
+	err = cmp.Or(a.flush(ctx, folder), err)
+	if large, ok := errors.AsType[*tooLargeError](err); ok {
+		// A backup has it, and without it nothing after it would be archived.
+		a.have = a.have.Union(large.ID)
+		a.lose(large.ID)
+	}
+	return err
 }
 
 // newFolder returns a new folder for what is received, and removes those that were left by a program that was killed.
@@ -276,7 +286,8 @@ func (a *archiver) guard(ctx context.Context, folder string, stop context.Cancel
 			return
 		case <-tick.C:
 		}
-		if sizeOf(folder)-a.stored.Load() > heldMost {
+		// It is stored only once it is whole.
+		if sizeOf(folder)-a.stored.Load() > a.pace.Held+a.growing.Load() {
 			stop(errHeld)
 			return
 		}

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/gtid"
 )
@@ -123,6 +125,77 @@ func TestFlush(t *testing.T) {
 				must(t, err)
 				if len(l.Good()) != tc.want || a.have.Len() != 2 {
 					t.Errorf("%s\nwant %d segments with two transactions, got %d, and archived are %s", tc.reason, tc.want, len(l.Good()), a.have)
+				}
+			})
+		})
+	}
+}
+
+// TestLarge: a transaction is archived although it is larger than what is held else, and one that is too large is skipped.
+func TestLarge(t *testing.T) {
+	const uuid = "541947d5-eac4-11f1-aa87-02fc00000001"
+	// The head of the file has 198 bytes, and the transactions that follow 276, 194 and 275.
+	const head = 198
+	ends := []int{head, 474, 668, 943}
+	for name, tc := range map[string]struct {
+		reason        string
+		held, largest int64
+		whole         bool
+		archived      string
+		missing       string
+	}{
+		"Large":    {reason: "It is received whole.", held: 210, largest: 300, archived: uuid + ":9-11"},
+		"TooLarge": {reason: "It is skipped, and what follows is archived.", held: 210, largest: 200, archived: uuid + ":10", missing: uuid + ":9:11"},
+		"Small":    {reason: "One that has arrived is archived, whatever its size is.", held: 1000, largest: 100, whole: true, archived: uuid + ":9-11"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content, volume := threeTransactions(t), t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				// A transaction arrives in two parts. The second one comes some time later.
+				a := archivingOf(t, volume, &streamed{stream: func(ctx context.Context, folder string, without gtid.Set) error {
+					f, err := os.Create(filepath.Join(folder, "binlog.000003"))
+					if err != nil {
+						return err
+					}
+					defer func() { _ = f.Close() }()
+					if _, err := f.Write(content[:head]); err != nil {
+						return err
+					}
+					for i, number := range []string{"9", "10", "11"} {
+						if without.Contains(transactions(t, uuid+":"+number)) {
+							continue
+						}
+						tx := content[ends[i]:ends[i+1]]
+						part := len(tx) - 1
+						if tc.whole {
+							part = len(tx)
+						}
+						if _, err := f.Write(tx[:part]); err != nil {
+							return err
+						}
+						if wait(ctx, 3*archivePoll) != nil {
+							return errInterrupted
+						}
+						if _, err := f.Write(tx[part:]); err != nil {
+							return err
+						}
+					}
+					return wait(ctx, 3*archivePoll)
+				}})
+				a.pace.Held, a.pace.Largest, a.compared = tc.held, tc.largest, time.Now()
+				for range 10 {
+					if err := a.archive(t.Context()); errors.Is(err, errEnded) {
+						break
+					}
+				}
+				var archived gtid.Set
+				l, err := a.store.List(t.Context())
+				must(t, err)
+				for _, item := range l.Good() {
+					archived = archived.Union(transactions(t, item.Manifest.Position))
+				}
+				if diff := cmp.Diff([]string{tc.archived, tc.missing}, []string{archived.String(), a.state.Missing.String()}); diff != "" {
+					t.Errorf("%s\narchived and missing: -want, +got:\n%s", tc.reason, diff)
 				}
 			})
 		})

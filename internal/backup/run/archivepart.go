@@ -94,34 +94,57 @@ func (a *archiver) readFile(ctx context.Context, name string, end bool) (bool, e
 	if err != nil {
 		return false, err
 	}
-	var closed bool
+	rest, err := a.take(ctx, f, l, size)
+	closed := errors.Is(err, io.EOF)
+	if errors.Is(err, binlog.ErrIncomplete) {
+		// That of a server that was killed ends without saying so.
+		closed = end && l.Offset() == size
+	} else if !closed {
+		return false, err
+	}
+	large := rest.Size() > a.pace.Largest
+	a.growing.Store(min(rest.Size(), a.pace.Largest))
+	// What is archived after a problem says that it is over.
+	due := closed || end || large || a.state.Problem != a.stopped || a.Now().Sub(a.part.since) >= a.pace.Cut
+	if !a.part.Transactions.IsEmpty() && due {
+		if err := a.cut(ctx, f); err != nil {
+			return closed, err
+		}
+	}
+	if large {
+		return false, &tooLargeError{Transaction: rest, most: a.pace.Largest}
+	}
+	return closed, nil
+}
+
+// take adds the transactions to the part that a file has, which has a size, and cuts it where it has become large. It
+// returns the error that the file ends with, and the transaction that is not whole.
+func (a *archiver) take(ctx context.Context, f *os.File, l *binlog.Log, size int64) (rest binlog.Transaction, err error) {
 	for {
 		t, err := l.Next(size)
-		if closed = errors.Is(err, io.EOF); closed {
-			break
-		}
-		if errors.Is(err, binlog.ErrIncomplete) {
-			// That of a server that was killed ends without saying so.
-			closed = end && l.Offset() == size
-			break
-		}
 		if err != nil {
-			return false, err
+			return t, err
 		}
-		a.part.add(name, l.Head(), t, a.Now())
+		a.part.add(f.Name(), l.Head(), t, a.Now())
 		a.received = time.Now()
 		if a.part.end-a.part.start >= cutAt {
 			if err := a.cut(ctx, f); err != nil {
-				return false, err
+				return binlog.Transaction{}, err
 			}
 		}
 	}
-	// What is archived after a problem says that it is over.
-	due := closed || end || a.state.Problem != a.stopped || a.Now().Sub(a.part.since) >= a.pace.Cut
-	if a.part.Transactions.IsEmpty() || !due {
-		return closed, nil
-	}
-	return closed, a.cut(ctx, f)
+}
+
+// A tooLargeError is the error for a transaction that is not archived because of its size.
+type tooLargeError struct {
+	binlog.Transaction
+
+	most int64
+}
+
+// Error returns what becomes of the transaction.
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("transaction %s has %d MiB, and the archive takes %d MiB of one at most: it is skipped, and what is committed after it can be restored once another backup is complete, which starts automatically. Use smaller transactions", e.ID, e.Size()>>20, e.most>>20)
 }
 
 // endOf returns how far a file was read, or 0 for another one.

@@ -63,12 +63,12 @@ func (a *archiver) resume(ctx context.Context, purged gtid.Set) error {
 	return nil
 }
 
-// lose notes that transactions are in no binary log any more, and in no segment.
+// lose notes that transactions are in no segment, and will be in none: they are in no binary log any more, or too large.
 func (a *archiver) lose(lost gtid.Set) {
 	if a.state.Ended.IsZero() && a.state.Missing.Contains(lost) {
 		return
 	}
-	a.sayf("%d transactions are in no binary log of the server, and were not archived: %s", lost.Len(), lost)
+	a.sayf("%d transactions are not archived, and cannot be any more: %s", lost.Len(), lost)
 	a.state.Missing, a.state.Before, a.state.Ended = a.state.Missing.Union(lost), a.state.Until, time.Time{}
 }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -9,10 +10,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
@@ -28,6 +33,9 @@ type archiving struct {
 	mu   sync.Mutex
 	last Archived
 	stop func()
+
+	// scratch is its folder for what was received.
+	scratch string
 }
 
 // archive archives the binary logs of the fixture's server, until stop is called.
@@ -37,15 +45,19 @@ func (f *fixture) archive(t *testing.T) *archiving {
 }
 
 // archiveAfter archives what was received for a while.
-func (f *fixture) archiveAfter(t *testing.T, cutAfter time.Duration) *archiving {
+func (f *fixture) archiveAfter(t *testing.T, cutAfter time.Duration, with ...func(*Pace)) *archiving {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, os.Symlink(mysqltest.Beside(t, "mysqlbinlog"), filepath.Join(dir, "mysqlbinlog")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	p := *f.Program
-	p.Scratch, p.Pace = t.TempDir(), &Pace{Cut: cutAfter, Compare: 500 * time.Millisecond, Hold: time.Second, Look: time.Second, Stall: time.Minute, Behind: time.Minute}
+	quick := Pace{Cut: cutAfter, Compare: 500 * time.Millisecond, Hold: time.Second, Look: time.Second, Stall: time.Minute, Behind: time.Minute, Held: pace.Held, Largest: pace.Largest}
+	for _, w := range with {
+		w(&quick)
+	}
+	p.Scratch, p.Pace = t.TempDir(), &quick
 	ctx, cancel := context.WithCancel(t.Context())
-	a := &archiving{}
+	a := &archiving{scratch: p.Scratch}
 	var done sync.WaitGroup
 	done.Go(func() {
 		err := p.ArchiveLogs(ctx, f.task, func(s Archived) {
@@ -129,6 +141,93 @@ func (c *copied) again(t *testing.T) {
 		if time.Since(began) > time.Minute {
 			t.Fatal(err)
 		}
+	}
+}
+
+// await waits until a condition is met.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for began := time.Now(); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("%s: it did not happen", what)
+		}
+	}
+}
+
+// archivedOf returns the transactions that are in segments.
+func (f *fixture) archivedOf(t *testing.T) gtid.Set {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(f.Volume, backup.BinaryLogs(f.folder()), "*", backup.ManifestObject))
+	must(t, err)
+	var out gtid.Set
+	for _, name := range names {
+		m := backup.Manifest{}
+		decode(t, name, &m)
+		out = out.Union(transactions(t, m.Position))
+	}
+	return out
+}
+
+// archiveLost: the primary hangs, and what was received of it is in the store.
+func (f *fixture) archiveLost(t *testing.T, c *copied) {
+	t.Helper()
+	a := f.archiveAfter(t, time.Hour)
+	a.until(t)
+	const note = "received before the primary was lost"
+	before := transactions(t, position(t, c.root))
+	c.exec(t, "INSERT INTO shop.orders (n, note) VALUES (0, '"+note+"')")
+	row := transactions(t, position(t, c.root)).Minus(before)
+	await(t, "the row is received", func() bool {
+		names, err := filepath.Glob(filepath.Join(a.scratch, receivedFolder+"*", "*"))
+		must(t, err)
+		return slices.ContainsFunc(names, func(name string) bool {
+			content, err := os.ReadFile(name)
+			return err == nil && bytes.Contains(content, []byte(note))
+		})
+	})
+	if f.archivedOf(t).Contains(row) {
+		t.Fatal("the row is in the store although it is not due")
+	}
+	content, err := os.ReadFile(value(t, c.root, "SELECT @@pid_file"))
+	must(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	must(t, err)
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	defer func() { must(t, syscall.Kill(pid, syscall.SIGCONT)) }()
+	await(t, "the row of a primary that hangs is archived", func() bool { return f.archivedOf(t).Contains(row) })
+	a.stop()
+}
+
+// archiveLarge: a transaction is archived that is larger than what is held, and one that is too large is a gap.
+func (f *fixture) archiveLarge(t *testing.T, c *copied) {
+	t.Helper()
+	c.exec(t, "CREATE TABLE shop.large (n INT PRIMARY KEY, note LONGTEXT)")
+	a := f.archiveAfter(t, 300*time.Millisecond, func(p *Pace) { p.Held, p.Largest = 1<<20, 4<<20 })
+	c.exec(t, "INSERT INTO shop.large VALUES (1, REPEAT('x', 2097152))")
+	a.until(t)
+	if lost := a.state().Missing; !lost.IsEmpty() {
+		t.Errorf("%s are missing", lost)
+	}
+	before := transactions(t, position(t, c.root))
+	c.exec(t, "INSERT INTO shop.large VALUES (2, REPEAT('x', 5242880))")
+	large := transactions(t, position(t, c.root)).Minus(before)
+	c.exec(t, "INSERT INTO shop.large VALUES (3, 'small')")
+	a.until(t)
+	if diff := cmp.Diff(large.String(), a.state().Missing.String()); diff != "" {
+		t.Errorf("missing: -want, +got:\n%s", diff)
+	}
+	f.t = t
+	if _, err := f.restored(t, nil); backup.ReasonOf(err) != backup.ArchiveGap {
+		t.Errorf("ReplayLogs() without a transaction that is too large: want reason %s, got %v", backup.ArchiveGap, err)
+	}
+	f.succeed(backup.Backup)
+	await(t, "the backup ends the gap", func() bool { return !a.state().Ended.IsZero() })
+	a.until(t)
+	a.stop()
+	db, err := f.restored(t, nil)
+	must(t, err)
+	if got := value(t, db, "SELECT GROUP_CONCAT(LENGTH(note) ORDER BY n) FROM shop.large"); got != "2097152,5242880,5" {
+		t.Errorf("notes after the gap: %s", got)
 	}
 }
 
@@ -422,7 +521,10 @@ func TestMySQLArchive(t *testing.T) {
 	if got := orders(db); got != "17-17" {
 		t.Errorf("orders after the newest backup: want 17-17, got %s", got)
 	}
-	f.archiveFaults(t, c, a)
+	a.stop()
+	f.archiveLost(t, c)
+	f.archiveLarge(t, c)
+	f.archiveFaults(t, c, f.archive(t))
 	f.archiveParted(t, c)
 	f.succeed(backup.Delete)
 	if left := (&destination{files: f.Volume}).objects(t); len(left) > 0 {
