@@ -200,9 +200,12 @@ func (a *archiver) ask(ctx context.Context) (*segment.Reached, error) {
 	return &segment.Reached{System: a.system, Time: now, Executed: executed}, a.source.IsPrimary(ctx)
 }
 
+// reachedPrefix is the beginning of the names of records of what is archived.
+const reachedPrefix = "reached-"
+
 // reachedObject returns the name of the newest record of what is archived of a database: others may lie in the same
 // place.
-func reachedObject(system string) string { return "reached-" + system + ".json" }
+func reachedObject(system string) string { return reachedPrefix + system + ".json" }
 
 // record has the store say how far the archive is.
 func (a *archiver) record(ctx context.Context, r segment.Reached) error {

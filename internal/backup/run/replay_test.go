@@ -261,6 +261,24 @@ func TestCutAgain(t *testing.T) {
 	}
 }
 
+// TestDeleteLogs: segments are removed, and records of archives, also of one that has no segment yet.
+func TestDeleteLogs(t *testing.T) {
+	j := binaryLogs(t, t.TempDir(), time.Now)
+	a := &archiver{job: j, pace: pace, system: "one", say: func(Archived) {}}
+	received := t.TempDir()
+	content, err := os.ReadFile(filepath.Join("..", "binlog", "testdata", "rows"))
+	must(t, err)
+	write(t, received, map[string]string{"binlog.000003": string(content)})
+	must(t, a.read(t.Context(), received, true))
+	for _, system := range []string{"one", "two"} {
+		must(t, a.record(t.Context(), segment.Reached{System: system}))
+	}
+	must(t, copies{}.delete(t.Context(), j))
+	if left := (&destination{files: j.Volume}).objects(t); len(left) > 0 {
+		t.Errorf("objects are left: %v", left)
+	}
+}
+
 // TestNewestCopy: backups that were not completed, as their pods were killed, do not hide the newest good one.
 func TestNewestCopy(t *testing.T) {
 	j := binaryLogs(t, t.TempDir(), time.Now)

@@ -78,22 +78,20 @@ func oldestOf(l *store.Listing, system string) *backup.Manifest {
 	return nil
 }
 
-// delete removes all segments of binary logs.
+// delete removes all segments of binary logs, and the records of how far they get.
 func (copies) delete(ctx context.Context, j *job) error {
 	logs, err := j.storeOf(ctx, backup.BinaryLog)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = logs.Close() }()
-	l, err := logs.List(ctx)
+	records, err := logs.Beside(ctx, reachedPrefix)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, item := range l.Items {
-		if item.Manifest != nil {
-			errs = append(errs, logs.Delete(ctx, reachedObject(item.Manifest.System)))
-		}
+	for _, name := range records {
+		errs = append(errs, logs.Delete(ctx, name))
 	}
 	return errors.Join(append(errs, logs.RemoveAll(ctx))...)
 }

@@ -154,15 +154,11 @@ func (s *Store) removeUnfinished(ctx context.Context, id string) error {
 // beats returns when the RunningObject of each backup was last written, by the ids of the
 // backups.
 func (s *Store) beats(ctx context.Context) (map[string]time.Time, error) {
-	backups, err := s.objects(ctx)
-	if err != nil {
-		return nil, err
-	}
 	out := map[string]time.Time{}
-	for id, objects := range backups {
-		if o, ok := objects[RunningObject]; ok {
+	err := s.eachObject(ctx, func(id, name string, o object) {
+		if name == RunningObject {
 			out[id] = o.modified
 		}
-	}
-	return out, nil
+	})
+	return out, err
 }

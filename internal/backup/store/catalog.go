@@ -68,36 +68,28 @@ func (l *Listing) Good() []Item {
 const atOnce = 8
 
 // List lists the backups in the store.
-func (s *Store) List(ctx context.Context) (*Listing, error) {
-	return s.listOf(ctx, func(ids []string) []string { return ids })
-}
+func (s *Store) List(ctx context.Context) (*Listing, error) { return s.listOf(ctx, choice{}) }
 
 // Newest lists the newest backups, n at most: the manifests of older ones are not read.
 func (s *Store) Newest(ctx context.Context, n int) (*Listing, error) {
-	return s.listOf(ctx, func(ids []string) []string { return ids[max(0, len(ids)-n):] })
+	return s.listOf(ctx, choice{newest: n})
 }
 
 // Since lists the backups that were begun at a time or later, by the clocks of their pods: the manifests of older ones
 // are not read.
 func (s *Store) Since(ctx context.Context, at time.Time) (*Listing, error) {
-	from := at.UTC().Format(backup.IDFormat)
-	return s.listOf(ctx, func(ids []string) []string {
-		return slices.DeleteFunc(ids, func(id string) bool { return id < from })
-	})
+	return s.listOf(ctx, choice{from: at.UTC().Format(backup.IDFormat)})
 }
 
 // Before lists the backups that were begun before a time, by the clocks of their pods: the manifests of newer ones are
 // not read.
 func (s *Store) Before(ctx context.Context, at time.Time) (*Listing, error) {
-	to := at.UTC().Format(backup.IDFormat)
-	return s.listOf(ctx, func(ids []string) []string {
-		return slices.DeleteFunc(ids, func(id string) bool { return id >= to })
-	})
+	return s.listOf(ctx, choice{before: at.UTC().Format(backup.IDFormat)})
 }
 
-// listOf lists the backups that a function chooses of all ids, which it gets in the order of time.
-func (s *Store) listOf(ctx context.Context, of func(ids []string) []string) (*Listing, error) {
-	backups, err := s.objects(ctx)
+// listOf lists the backups that are chosen.
+func (s *Store) listOf(ctx context.Context, c choice) (*Listing, error) {
+	backups, err := s.objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +97,7 @@ func (s *Store) listOf(ctx context.Context, of func(ids []string) []string) (*Li
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
-	for _, id := range of(slices.Sorted(maps.Keys(backups))) {
+	for _, id := range slices.Sorted(maps.Keys(backups)) {
 		objects := backups[id]
 		// A backup without either object was finished, and its manifest was deleted since. It is
 		// listed, as the manifest may be restored.
@@ -263,12 +255,12 @@ func (s *Store) Remove(ctx context.Context, id string) error {
 // RemoveAll removes all backups. Other objects in their folders stay, since they belong to
 // another program.
 func (s *Store) RemoveAll(ctx context.Context) error {
-	backups, err := s.objects(ctx)
-	if err != nil {
+	ids := map[string]bool{}
+	if err := s.eachObject(ctx, func(id, _ string, _ object) { ids[id] = true }); err != nil {
 		return err
 	}
 	var errs []error
-	for id := range backups {
+	for id := range ids {
 		if err := s.Remove(ctx, id); err != nil {
 			errs = append(errs, err)
 		}
@@ -286,6 +278,13 @@ func (s *Store) RemoveAll(ctx context.Context) error {
 		}
 	}
 	return s.removeProbes(ctx)
+}
+
+// Beside returns the names of the objects in the folder of the backups that begin with a prefix, and belong to none.
+func (s *Store) Beside(ctx context.Context, prefix string) ([]string, error) {
+	var out []string
+	err := s.each(ctx, s.folders.current, prefix, func(o object) { out = append(out, o.name) })
+	return out, err
 }
 
 // removeProbes removes objects that a check may have left, and the folders if they are empty.

@@ -66,32 +66,67 @@ func (f *folders) found(id, folder string) {
 // with millions of objects.
 const millennium = "2"
 
-// objects returns the objects of all backups, by id and name.
-func (s *Store) objects(ctx context.Context) (map[string]map[string]object, error) {
-	out := map[string]map[string]object{}
+// eachObject passes on the objects of all backups, with the ids of these and the names in them.
+func (s *Store) eachObject(ctx context.Context, do func(id, name string, o object)) error {
 	for _, folder := range s.folders.all() {
 		if s.readable != nil {
 			if err := s.readable(folder); err != nil {
-				return nil, s.fail("list", "", err)
+				return s.fail("list", "", err)
 			}
 		}
-		listed, err := s.list(ctx, folder, millennium)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range listed {
+		err := s.each(ctx, folder, millennium, func(o object) {
 			id, name, ok := backupOf(o.name)
 			if !ok {
-				continue
+				return
 			}
 			s.folders.found(id, folder)
-			if out[id] == nil {
-				out[id] = map[string]object{}
-			}
-			out[id][name] = o
+			do(id, name, o)
+		})
+		if err != nil {
+			return err
 		}
 	}
-	return out, nil
+	return nil
+}
+
+// A choice is which backups are listed, by their ids, which are in the order of time: those from one on, and before
+// another one, unless these are "", and of them the newest, unless that is 0.
+type choice struct {
+	from, before string
+	newest       int
+}
+
+// objects returns the objects of the backups that are chosen, by id and name. It holds no others: a database may have
+// hundreds of thousands of segments of binary logs.
+func (s *Store) objects(ctx context.Context, c choice) (map[string]map[string]object, error) {
+	out := map[string]map[string]object{}
+	err := s.eachObject(ctx, func(id, name string, o object) {
+		if id < c.from || c.before != "" && id >= c.before {
+			return
+		}
+		if out[id] == nil {
+			out[id] = map[string]object{}
+			// The one that is removed may be this one.
+			if c.newest > 0 && len(out) > c.newest {
+				delete(out, oldest(out))
+			}
+		}
+		if in := out[id]; in != nil {
+			in[name] = o
+		}
+	})
+	return out, err
+}
+
+// oldest returns the first id.
+func oldest[V any](of map[string]V) string {
+	first := ""
+	for id := range of {
+		if first == "" || id < first {
+			first = id
+		}
+	}
+	return first
 }
 
 // backupOf splits the name of an object in a folder into the id of its backup and its name in the

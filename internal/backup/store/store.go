@@ -262,31 +262,46 @@ const lists = 10
 
 // list lists the objects of a folder whose names begin with the prefix.
 func (s *Store) list(ctx context.Context, folder, prefix string) ([]object, error) {
+	var out []object
+	err := s.each(ctx, folder, prefix, func(o object) { out = append(out, o) })
+	return out, err
+}
+
+// each passes on the objects of a folder whose names begin with the prefix: there may be too many to hold all of them.
+func (s *Store) each(ctx context.Context, folder, prefix string, do func(object)) error {
+	last := ""
 	for try := 1; ; try++ {
-		out, err := s.listOnce(ctx, folder, prefix)
+		// What was passed on before is not again. A volume lists names in their order.
+		from := last
+		err := s.eachOnce(ctx, folder, prefix, func(o object) {
+			if try > 1 && o.name <= from {
+				return
+			}
+			last = max(last, o.name)
+			do(o)
+		})
 		// On a volume, a file that is deleted during the listing is an error.
 		if errors.Is(err, fs.ErrNotExist) && try < lists {
 			continue
 		}
 		if err != nil {
-			return nil, s.fail("list", strings.TrimSuffix(prefix, "/"), err)
+			return s.fail("list", strings.TrimSuffix(prefix, "/"), err)
 		}
-		return out, nil
+		return nil
 	}
 }
 
-func (s *Store) listOnce(ctx context.Context, folder, prefix string) ([]object, error) {
-	var out []object
+func (s *Store) eachOnce(ctx context.Context, folder, prefix string, do func(object)) error {
 	it := s.bucket.List(&blob.ListOptions{Prefix: folder + "/" + prefix})
 	for {
 		o, err := next(ctx, it)
 		if err == io.EOF { //nolint:errorlint // List returns io.EOF itself
-			return out, nil
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out = append(out, object{name: strings.TrimPrefix(o.Key, folder+"/"), size: o.Size, modified: o.ModTime})
+		do(object{name: strings.TrimPrefix(o.Key, folder+"/"), size: o.Size, modified: o.ModTime})
 	}
 }
 
