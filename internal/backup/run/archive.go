@@ -149,10 +149,12 @@ type archiver struct {
 	cuts     bool
 
 	// part is what was received and is not in the store yet, received is when there was more of it last, and stored is
-	// how many bytes of its file are in the store. growing is the size of the transaction that is not received whole.
+	// how many bytes of its file are in the store. growing is the size of the transaction that is not received whole, and
+	// arrived is how many bytes of it are.
 	part            part
 	received        time.Time
 	stored, growing atomic.Int64
+	arrived         int64
 
 	// sample is what the server had executed at a time, until all of that is archived, and sampled is when it was
 	// taken. It is vouched for if the server was still the primary a while later. compared is when the server was

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,12 +20,13 @@ import (
 type streamed struct {
 	primary
 
-	stream func(ctx context.Context, folder string, without gtid.Set) error
-	err    error
+	stream   func(ctx context.Context, folder string, without gtid.Set) error
+	executed gtid.Set
+	err      error
 }
 
 func (s *streamed) Now(context.Context) (time.Time, error)     { return time.Now(), s.err }
-func (s *streamed) Executed(context.Context) (gtid.Set, error) { return gtid.Set{}, s.err }
+func (s *streamed) Executed(context.Context) (gtid.Set, error) { return s.executed, s.err }
 func (s *streamed) IsPrimary(context.Context) error            { return s.err }
 func (s *streamed) Stream(ctx context.Context, folder string, without gtid.Set) error {
 	return s.stream(ctx, folder, without)
@@ -200,4 +202,38 @@ func TestLarge(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSlow: a server that sends a transaction slowly has not stopped to send.
+func TestSlow(t *testing.T) {
+	const id = "541947d5-eac4-11f1-aa87-02fc00000001:9"
+	content, volume := threeTransactions(t)[:474], t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		a := archivingOf(t, volume, &streamed{executed: transactions(t, id), stream: func(ctx context.Context, folder string, _ gtid.Set) error {
+			f, err := os.Create(filepath.Join(folder, "binlog.000003"))
+			if err != nil {
+				return err
+			}
+			defer func() { _ = f.Close() }()
+			if _, err := f.Write(content[:300]); err != nil {
+				return err
+			}
+			for part := range slices.Chunk(content[300:], 30) {
+				if _, err := f.Write(part); err != nil {
+					return err
+				}
+				if wait(ctx, time.Minute) != nil {
+					return errInterrupted
+				}
+			}
+			return nil
+		}})
+		a.pace = pace
+		if err := a.archive(t.Context()); !errors.Is(err, errEnded) {
+			t.Errorf("archive(): want %v, got %v", errEnded, err)
+		}
+		if got := a.have.String(); got != id {
+			t.Errorf("archived: want %s, got %q", id, got)
+		}
+	})
 }

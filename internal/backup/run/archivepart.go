@@ -103,7 +103,7 @@ func (a *archiver) readFile(ctx context.Context, name string, end bool) (bool, e
 		return false, err
 	}
 	large := rest.Size() > a.pace.Largest
-	a.growing.Store(min(rest.Size(), a.pace.Largest))
+	a.grows(rest, size)
 	// What is archived after a problem says that it is over.
 	due := closed || end || large || a.state.Problem != a.stopped || a.Now().Sub(a.part.since) >= a.pace.Cut
 	if !a.part.Transactions.IsEmpty() && due {
@@ -115,6 +115,18 @@ func (a *archiver) readFile(ctx context.Context, name string, end bool) (bool, e
 		return false, &tooLargeError{Transaction: rest, most: a.pace.Largest}
 	}
 	return closed, nil
+}
+
+// grows notes how much of a transaction has arrived that is not whole, in a file of a size.
+func (a *archiver) grows(rest binlog.Transaction, size int64) {
+	a.growing.Store(min(rest.Size(), a.pace.Largest))
+	if rest.Size() == 0 {
+		a.arrived = 0
+		return
+	}
+	if arrived := size - rest.Start; arrived != a.arrived {
+		a.arrived, a.received = arrived, time.Now()
+	}
 }
 
 // take adds the transactions to the part that a file has, which has a size, and cuts it where it has become large. It
