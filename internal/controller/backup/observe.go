@@ -149,6 +149,12 @@ func (e *external) archived(ctx context.Context, s *State) error {
 	if s.params().Method != backupv1.Physical || ref == nil || xpmeta.WasDeleted(s.Backup) {
 		return nil
 	}
+	if s.copies() {
+		// Binary logs are beside the cluster's own backups, while WAL is in the repository of all of them.
+		if own, err := e.isClusters(ctx, s.Backup); err != nil || !own {
+			return err
+		}
+	}
 	cm := &corev1.ConfigMap{}
 	name := instance.StatusName(ref.Name + "-" + string(s.params().Source.Type))
 	found, err := e.kube.Find(ctx, s.Backup.Namespace, name, cm)
