@@ -77,20 +77,29 @@ func TestCheck(t *testing.T) {
 		"Extensions":       {reason: "MySQL has none.", spec: database(appsv1.Database{Name: "reports", Extensions: []string{"postgis"}}), want: "databases.reports.extensions is not available with engine mysql: leave it out"},
 		"Connections":      {reason: "Of fewer connections too few are left for clients.", spec: parameter("max_connections", "20"), want: "parameters.max_connections must be at least 40 with engine mysql, is 20: 20 of them are kept from any one user, for the servers themselves, backups and metrics"},
 		"ConnectionsLeast": {reason: "With these there are some.", spec: parameter("max_connections", "40")},
-		"OwnDatabase":      {reason: "It is the server's.", spec: database(appsv1.Database{Name: "mysql"}), want: "databases has mysql, which every cluster has: choose another"},
-		"NoOwner":          {reason: "An owner is a user.", spec: database(appsv1.Database{Name: "reports", Owner: "missing"}), want: "databases.reports.owner is missing, which is not in users: add it"},
-		"OwnUser":          {reason: "It is the servers'.", spec: user("storeplane_replication"), want: "users has storeplane_replication, which is a reserved user name: choose another"},
-		"BackupsUser":      {reason: "It is the backups'.", spec: user("storeplane_backup"), want: "users has storeplane_backup, which is a reserved user name: choose another"},
-		"Twice":            {reason: "A user is one.", spec: user("a", "a"), want: "users has a twice"},
-		"LongUser":         {reason: "MySQL would refuse it.", spec: user(appsv1.Identifier(strings.Repeat("a", 33))), want: "users has " + strings.Repeat("a", 33) + ": with engine mysql a name has at most 32 characters"},
-		"Group":            {reason: "The group is not the claim's to configure.", spec: parameter("group_replication_consistency", "EVENTUAL"), want: set("group_replication_consistency")},
-		"Durability":       {reason: "Nor is what is acknowledged.", spec: parameter("sync_binlog", "0"), want: set("sync_binlog")},
-		"Abbreviated":      {reason: "MySQL takes an abbreviation of an option for it.", spec: parameter("sync_binl", "0"), want: set("sync_binl")},
-		"Prefixed":         {reason: "Or one with a prefix.", spec: parameter("loose_sync_binlog", "0"), want: set("loose_sync_binlog")},
-		"Dashes":           {reason: "Or with dashes.", spec: parameter("max-connections", "10"), want: set("max-connections")},
-		"Program":          {reason: "A file of statements is run as the superuser.", spec: parameter("init_file", "/tmp/x"), want: set("init_file")},
-		"TwoLines":         {reason: "A line more is an option more.", spec: parameter("sql_mode", "ANSI\nskip-grant-tables"), want: "parameters.sql_mode has a quotation mark or a control character, which no value of an option may have"},
-		"QuotationMark":    {reason: "It would end the value.", spec: parameter("sql_mode", `ANSI" #`), want: "parameters.sql_mode has a quotation mark or a control character, which no value of an option may have"},
+		"UserConnections":  {reason: "No single user can have all connections.", spec: parameter("max_user_connections", "132"), want: "parameters.max_user_connections must be from 1 to 131 with engine mysql, is 132: 20 of max_connections are kept from any one user, for the servers themselves, backups and metrics"},
+		"UserUnlimited":    {reason: "0 is no limit.", spec: parameter("max_user_connections", "0"), want: "parameters.max_user_connections must be from 1 to 131 with engine mysql, is 0: 20 of max_connections are kept from any one user, for the servers themselves, backups and metrics"},
+		"UserFew":          {reason: "Several users share a cluster.", spec: parameter("max_user_connections", "131")},
+		"Schema":           {reason: "Members know by it what they have received.", spec: parameter("performance_schema", "Off"), want: "parameters.performance_schema must be ON with engine mysql and a size of more than 1, is Off: members of a group need it"},
+		"SchemaZero":       {reason: "MySQL takes a number as well.", spec: parameter("performance_schema", "0"), want: "parameters.performance_schema must be ON with engine mysql and a size of more than 1, is 0: members of a group need it"},
+		"SchemaOn":         {reason: "It is on anyway.", spec: parameter("performance_schema", "ON")},
+		"SchemaAlone": {reason: "One server has no group.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
+			s.Size, s.Parameters = 1, map[string]string{"performance_schema": "OFF"}
+		})},
+		"OwnDatabase":   {reason: "It is the server's.", spec: database(appsv1.Database{Name: "mysql"}), want: "databases has mysql, which every cluster has: choose another"},
+		"NoOwner":       {reason: "An owner is a user.", spec: database(appsv1.Database{Name: "reports", Owner: "missing"}), want: "databases.reports.owner is missing, which is not in users: add it"},
+		"OwnUser":       {reason: "It is the servers'.", spec: user("storeplane_replication"), want: "users has storeplane_replication, which is a reserved user name: choose another"},
+		"BackupsUser":   {reason: "It is the backups'.", spec: user("storeplane_backup"), want: "users has storeplane_backup, which is a reserved user name: choose another"},
+		"Twice":         {reason: "A user is one.", spec: user("a", "a"), want: "users has a twice"},
+		"LongUser":      {reason: "MySQL would refuse it.", spec: user(appsv1.Identifier(strings.Repeat("a", 33))), want: "users has " + strings.Repeat("a", 33) + ": with engine mysql a name has at most 32 characters"},
+		"Group":         {reason: "The group is not the claim's to configure.", spec: parameter("group_replication_consistency", "EVENTUAL"), want: set("group_replication_consistency")},
+		"Durability":    {reason: "Nor is what is acknowledged.", spec: parameter("sync_binlog", "0"), want: set("sync_binlog")},
+		"Abbreviated":   {reason: "MySQL takes an abbreviation of an option for it.", spec: parameter("sync_binl", "0"), want: set("sync_binl")},
+		"Prefixed":      {reason: "Or one with a prefix.", spec: parameter("loose_sync_binlog", "0"), want: set("loose_sync_binlog")},
+		"Dashes":        {reason: "Or with dashes.", spec: parameter("max-connections", "10"), want: set("max-connections")},
+		"Program":       {reason: "A file of statements is run as the superuser.", spec: parameter("init_file", "/tmp/x"), want: set("init_file")},
+		"TwoLines":      {reason: "A line more is an option more.", spec: parameter("sql_mode", "ANSI\nskip-grant-tables"), want: "parameters.sql_mode has a quotation mark or a control character, which no value of an option may have"},
+		"QuotationMark": {reason: "It would end the value.", spec: parameter("sql_mode", `ANSI" #`), want: "parameters.sql_mode has a quotation mark or a control character, which no value of an option may have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
@@ -261,8 +270,7 @@ func TestVariables(t *testing.T) {
 // TestConnections: no single user can have all connections, since servers connect in the same way.
 func TestConnections(t *testing.T) {
 	for most, want := range map[string]int{"": 131, "200": 180, "40": 20, "10": 1, "x": 131, "200000": 99980} {
-		d := claimed(1, 0, map[string]string{"max_connections": most})
-		if got := d.userConnections(); got != want {
+		if got := mostOfOne(map[string]string{"max_connections": most}); got != want {
 			t.Errorf("max_connections %q: want %d for one user, got %d", most, want, got)
 		}
 	}

@@ -69,7 +69,7 @@ func (d cluster) options() string {
 // variables returns the global variables that servers set while they run: the claim's parameters that need
 // no start, and those of the base that such a parameter can have changed.
 func (d cluster) variables() map[string]string {
-	out := map[string]string{"max_user_connections": strconv.Itoa(d.userConnections())}
+	out := map[string]string{"max_user_connections": strconv.Itoa(mostOfOne(d.Spec.Parameters))}
 	for _, o := range d.base() {
 		if parameter.Allowed(o.name) && !parameter.NeedsStart(o.name) {
 			out[o.name] = o.value
@@ -105,9 +105,9 @@ const (
 	spareConnections   = 20
 )
 
-// userConnections returns how many connections one user can have.
-func (d cluster) userConnections() int {
-	most, err := strconv.Atoi(d.Spec.Parameters["max_connections"])
+// mostOfOne returns how many connections one user can have at most, by a claim's parameters.
+func mostOfOne(params map[string]string) int {
+	most, err := strconv.Atoi(params["max_connections"])
 	if err != nil {
 		most = defaultConnections
 	}

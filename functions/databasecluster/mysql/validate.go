@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -45,6 +46,9 @@ func (Engine) Check(s *appsv1.DatabaseClusterSpec) error {
 		return err
 	}
 	if err := validateParameters(s.Parameters); err != nil {
+		return err
+	}
+	if err := validateSchema(s); err != nil {
 		return err
 	}
 	if err := validateExpiry(s); err != nil {
@@ -91,6 +95,17 @@ func validateExpiry(s *appsv1.DatabaseClusterSpec) error {
 	return nil
 }
 
+// off are the values by which an option is turned off (https://dev.mysql.com/doc/refman/9.7/en/option-modifiers.html).
+var off = []string{"0", "off", "false"}
+
+// validateSchema refuses to have members without the performance schema, by which they know what they have received.
+func validateSchema(s *appsv1.DatabaseClusterSpec) error {
+	if s.Size > 1 && slices.Contains(off, strings.ToLower(strings.TrimSpace(s.Parameters["performance_schema"]))) {
+		return compose.Invalidf("parameters.performance_schema must be ON with engine mysql and a size of more than 1, is %s: members of a group need it", s.Parameters["performance_schema"])
+	}
+	return nil
+}
+
 // validateMemory refuses a limit with which the kernel would kill each server as it joins its group.
 func validateMemory(r *corev1.ResourceRequirements) error {
 	if r == nil {
@@ -133,6 +148,10 @@ func validateParameters(params map[string]string) error {
 	}
 	if n, err := strconv.Atoi(params["max_connections"]); err == nil && n < leastConnections {
 		return compose.Invalidf("parameters.max_connections must be at least %d with engine mysql, is %d: %d of them are kept from any one user, for the servers themselves, backups and metrics", leastConnections, n, spareConnections)
+	}
+	most := mostOfOne(params)
+	if n, err := strconv.Atoi(params["max_user_connections"]); err == nil && (n < 1 || n > most) {
+		return compose.Invalidf("parameters.max_user_connections must be from 1 to %d with engine mysql, is %d: %d of max_connections are kept from any one user, for the servers themselves, backups and metrics", most, n, spareConnections)
 	}
 	return nil
 }
