@@ -44,7 +44,7 @@ func drawWorld(t *rapid.T) *world {
 func (w *world) hurt(t *rapid.T, i int) {
 	s := &w.Servers[i]
 	w.away[i] = rapid.IntRange(1, 4).Draw(t, "away")
-	switch rapid.IntRange(0, 4).Draw(t, "how") {
+	switch rapid.IntRange(0, 5).Draw(t, "how") {
 	case 0:
 		gone(s)
 	case 1:
@@ -53,6 +53,8 @@ func (w *world) hurt(t *rapid.T, i int) {
 		lagging(s)
 	case 3:
 		s.Streaming = false
+	case 4:
+		joining(s)
 	default:
 		s.Deleting = true
 	}
@@ -80,7 +82,7 @@ func (w *world) pass() {
 		if !s.Exists || s.Deleting {
 			s.Outdated, s.Restart = false, false
 		}
-		s.Exists, s.Deleting, s.Ready, s.LagBytes = true, false, true, 0
+		s.Exists, s.Deleting, s.Ready, s.Joining, s.LagBytes = true, false, true, false, 0
 		s.Streaming = s.Pod != w.Primary
 	}
 	w.acknowledge()
@@ -128,6 +130,9 @@ func (w *world) check(t *rapid.T, step Step) {
 	s := w.server(step.Pod)
 	if s.Deleting || !s.Exists {
 		t.Fatalf("%s is away already", s.Pod)
+	}
+	if s.Joining {
+		t.Fatalf("%s goes while it joins", s.Pod)
 	}
 	if step.Verb == Replace && !s.Outdated || step.Verb == Restart && !s.Restart {
 		t.Fatalf("%s need not go", s.Pod)

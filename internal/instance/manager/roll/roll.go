@@ -23,6 +23,10 @@ type Server struct {
 	Streaming, Synchronous bool
 	LagBytes               int64
 
+	// Joining is true for a standby that is being brought up to date, or copies another server, and counts among those of which
+	// a majority acknowledges writes. It is never true with an engine whose standbys have no such state.
+	Joining bool
+
 	// Restart is true if a parameter needs a restart.
 	Restart bool
 
@@ -131,11 +135,12 @@ func better(a, b *Server) bool {
 // broken returns an outdated standby that is not ready, or nil. It is replaced whatever else
 // is broken, since otherwise a broken change could not be corrected by another one. A standby
 // that streams nevertheless may be the one that acknowledges writes, so it is replaced only
-// while the others exist and stream too.
+// while the others exist and stream too. One that joins is not broken: two of them that left at once could take the majority
+// with them, and a copy would begin from the start.
 func (c Cluster) broken() *Server {
 	calm := c.all(func(s *Server) bool { return s.Pod == c.Primary || c.follows(s) })
 	for _, s := range slices.Backward(c.within()) {
-		if s.Pod == c.Primary || !s.Exists || s.Deleting || s.Ready || !s.Outdated {
+		if s.Pod == c.Primary || !s.Exists || s.Deleting || s.Ready || s.Joining || !s.Outdated {
 			continue
 		}
 		if !s.Streaming || calm {

@@ -44,6 +44,7 @@ func restart(servers ...int) func(*Cluster) {
 
 func unready(s *Server) { s.Ready = false }
 func silent(s *Server)  { s.Ready, s.Streaming = false, false }
+func joining(s *Server) { s.Ready, s.Streaming, s.Joining = false, false, true }
 func lagging(s *Server) { s.LagBytes = lagBytes + 1 }
 func gone(s *Server)    { *s = Server{Pod: s.Pod, Ordinal: s.Ordinal} }
 
@@ -88,6 +89,16 @@ func TestNext(t *testing.T) {
 			reason: "An outdated standby that does not serve is replaced though another is away",
 			in:     cluster(outdated(0, 1, 2), server(1, silent), server(2, gone)),
 			want:   Step{Verb: Replace, Pod: "db-1", Message: "Replacing db-1"},
+		},
+		"Joining": {
+			reason: "One that joins is waited for, so that no two leave at once, and no copy begins from the start",
+			in:     cluster(outdated(0, 1, 2), server(1, joining), server(2, joining)),
+			want:   Step{Message: "Waiting for db-1 to follow the primary"},
+		},
+		"BrokenBesideJoining": {
+			reason: "One that is not in the group is replaced meanwhile",
+			in:     cluster(outdated(0, 1, 2), server(1, joining), server(2, silent)),
+			want:   Step{Verb: Replace, Pod: "db-2", Message: "Replacing db-2"},
 		},
 		"BrokenButStreams": {
 			reason: "One that streams may be what acknowledges writes, and waits for the others",

@@ -163,16 +163,17 @@ func (p *primary) observe(ctx context.Context, desired *instance.Desired, pods [
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	v := &view{pods: pods, servers: map[string]string{}}
-	followers := map[string]report.Follower{}
+	followers, joining := map[string]report.Follower{}, map[string]bool{}
 	for _, m := range p.state().Report.Members {
 		pod := p.PodOf(m.Address)
 		v.servers[pod] = m.Server
 		online := m.State == group.Online
+		joining[pod] = m.State == group.Recovering
 		followers[pod] = report.Follower{Streaming: online, Synchronous: online, Lag: queues[m.Server] * instance.LagBytes / queueLimit}
 	}
 	v.cluster = roll.Observe(p.Scope, p.Pod, desired, pods, set, func(s *roll.Server) {
 		if f, ok := followers[s.Pod]; ok && s.Pod != p.Pod {
-			s.Streaming, s.Synchronous, s.LagBytes = f.Streaming, f.Synchronous, f.Lag
+			s.Streaming, s.Synchronous, s.LagBytes, s.Joining = f.Streaming, f.Synchronous, f.Lag, joining[s.Pod]
 		}
 	})
 	var names []string
