@@ -60,7 +60,7 @@ type server struct {
 	suspected  int
 
 	// pending is what the server has decided to do, by the record that it saw. founding is true
-	// between its bootstrap and the confirmation, and copying until its copy is complete.
+	// between its bootstrap and the confirmation.
 	pending  *Action
 	seen     Record
 	founding bool
@@ -98,7 +98,7 @@ func (s *simulated) report(srv *server) Report {
 	if srv.view != nil {
 		r.View, r.Primary, r.Standalone = strconv.Itoa(srv.view.id), srv.view.primary == srv.pod && srv.state == Online, srv.view.alone != ""
 		for _, m := range srv.view.members {
-			state := Online
+			state := s.servers[m].state
 			if !s.servers[m].reaches(srv.view) {
 				state = Unreachable
 			}
@@ -126,11 +126,11 @@ func (s *simulated) install(group string, members []string, primary string) {
 	}
 }
 
-// elect returns the member that has received the most.
+// elect returns the member that has received the most, or "" if none can lead: one that copies another cannot.
 func (s *simulated) elect(members []string) string {
-	best := members[0]
+	best := ""
 	for _, m := range members {
-		if s.servers[m].transactions.Contains(s.servers[best].transactions) {
+		if s.servers[m].state == Online && (best == "" || s.servers[m].transactions.Contains(s.servers[best].transactions)) {
 			best = m
 		}
 	}
@@ -193,6 +193,8 @@ func (s *simulated) act(srv *server) {
 		s.join(srv, action.Verb == JoinByCopy)
 	case starting:
 		s.start(srv)
+	case copying:
+		s.copied(srv)
 	case Stay:
 	}
 }
@@ -249,20 +251,27 @@ func (s *simulated) tend(srv *server) {
 	}
 	s.record.Members = map[string]string{}
 	for _, m := range srv.view.members {
-		s.record.Members[m] = s.servers[m].uid()
+		if s.servers[m].state != Recovering {
+			s.record.Members[m] = s.servers[m].uid()
+		}
 	}
 }
 
-// starting is the step between the registration of a server and the moment at which it is in the group,
-// which may be long after.
-const starting Verb = "start"
+const (
+	// starting is the step between the registration of a server and the moment at which it is in the group,
+	// which may be long after.
+	starting Verb = "start"
+
+	// copying is the step between the moment at which a server begins to copy a member, in the group, and the end of that.
+	copying Verb = "copy"
+)
 
 // join registers the server.
 func (s *simulated) join(srv *server, byCopy bool) {
 	if byCopy {
 		srv.data = Copy
 	}
-	if s.register(srv, true) {
+	if s.register(srv, !byCopy) {
 		srv.pending = &Action{Verb: starting}
 	}
 }
@@ -286,7 +295,10 @@ func (s *simulated) start(srv *server) {
 	donor := s.servers[s.elect(s.alive(into))]
 	switch {
 	case byCopy:
-		srv.transactions, srv.identity, srv.behind = donor.transactions, donor.identity, gtid.Set{}
+		srv.transactions, srv.behind = gtid.Set{}, gtid.Set{}
+		srv.group, srv.state, srv.pending = srv.seen.Name, Recovering, &Action{Verb: copying}
+		s.install(into.group, append(s.alive(into), srv.pod), s.keep(into))
+		return
 	case srv.identity != donor.identity:
 		s.t.Fatalf("%s joins with other data than %s: both have restored the backup", srv.pod, donor.pod)
 	case !donor.transactions.Contains(srv.transactions):
@@ -295,13 +307,29 @@ func (s *simulated) start(srv *server) {
 		return
 	}
 	srv.transactions = srv.transactions.Union(donor.transactions)
-	srv.group, srv.state, srv.data = srv.seen.Name, Online, Whole
+	srv.group, srv.state = srv.seen.Name, Online
 	s.install(into.group, append(s.alive(into), srv.pod), s.keep(into))
+}
+
+// copied has a server have what a member has that it copies, and start again, so that it joins with that later.
+func (s *simulated) copied(srv *server) {
+	v := srv.view
+	if v == nil || srv.state != Recovering {
+		return
+	}
+	name := s.elect(s.alive(v))
+	if name == "" {
+		return
+	}
+	donor := s.servers[name]
+	srv.transactions, srv.identity, srv.data = donor.transactions, donor.identity, Whole
+	srv.state, srv.view = Offline, nil
+	s.identify(srv)
 }
 
 // keep returns the primary of the next view.
 func (s *simulated) keep(v *view) string {
-	if s.servers[v.primary].reaches(v) {
+	if p := s.servers[v.primary]; p != nil && p.reaches(v) {
 		return v.primary
 	}
 	return s.elect(s.alive(v))
@@ -408,7 +436,8 @@ func TestSimulation(t *testing.T) {
 			s.restored = parsed(t, "ffffffff-0000-0000-0000-000000000000:1-5")
 		}
 		pods := slices.Sorted(maps.Keys(s.servers))
-		step := func(srv *server, what string, slow int) {
+		var step func(srv *server, what string, slow int)
+		step = func(srv *server, what string, slow int) {
 			switch what {
 			case "decide":
 				if srv.up && !srv.frozen && srv.pending == nil && !srv.founding {
@@ -431,8 +460,15 @@ func TestSimulation(t *testing.T) {
 				s.tend(srv)
 			case "wipe":
 				if !srv.up {
-					srv.data, srv.transactions, srv.behind, s.wiped = Empty, gtid.Set{}, gtid.Set{}, true
+					// A copy that is not complete is no loss.
+					s.wiped = s.wiped || srv.data == Whole
+					srv.data, srv.transactions, srv.behind = Empty, gtid.Set{}, gtid.Set{}
 					srv.volume++
+				}
+			case "lose a copy":
+				if srv.state == Recovering {
+					step(srv, "kill", 0)
+					step(srv, "wipe", 0)
 				}
 			case "settle":
 				if srv.view != nil && srv.up && !srv.frozen {
@@ -486,7 +522,7 @@ func TestSimulation(t *testing.T) {
 		if rapid.Bool().Draw(t, "whole at first") {
 			calm(20, "decide", "act", "act", "write")
 		}
-		faults := []string{"decide", "act", "decide", "act", "tend", "wipe", "write", "write", "write", "settle", "kill", "start", "start", "freeze", "thaw", "leave", "shrink", "grow"}
+		faults := []string{"decide", "act", "decide", "act", "tend", "wipe", "write", "write", "write", "settle", "kill", "lose a copy", "start", "start", "freeze", "thaw", "leave", "shrink", "grow"}
 		for i := range rapid.IntRange(0, 120).Draw(t, "steps") {
 			if what := rapid.IntRange(0, 20).Draw(t, fmt.Sprintf("all %d", i)); what == 0 {
 				calm(1, "kill")

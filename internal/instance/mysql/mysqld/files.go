@@ -192,18 +192,6 @@ func (f Files) SetAside(folder string) error {
 	return errors.Join(f.EndCopy(), syncFolder(f.Volume))
 }
 
-// Discard removes the data. The server must not run.
-func (f Files) Discard() error {
-	// What is removed by half is no data.
-	if err := f.SetAside(f.Aside(false, time.Time{})); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(filepath.Join(f.Volume, f.Aside(false, time.Time{}))); err != nil {
-		return fmt.Errorf("cannot remove the data: %w", err)
-	}
-	return syncFolder(f.Volume)
-}
-
 // prepare removes what an initialization or a restore that did not end has left, and returns the folder
 // of the next one.
 func (f Files) prepare() (string, error) {

@@ -89,12 +89,10 @@ func TestSetAside(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		own    bool
-		remove bool
 		want   []string
 	}{
-		"Own":     {reason: "It stays beside what was set aside before.", own: true, want: []string{"data-aside-20260102T030405Z", "data-aside-before"}},
-		"Failed":  {reason: "Of data that the members have the last stays.", want: []string{"data-aside-before", "data-failed-20260102T030405Z"}},
-		"Discard": {reason: "Or none, where there is no room.", remove: true, want: []string{"data-aside-before"}},
+		"Own":    {reason: "It stays beside what was set aside before.", own: true, want: []string{"data-aside-20260102T030405Z", "data-aside-before"}},
+		"Failed": {reason: "Of data that the members have the last stays.", want: []string{"data-aside-before", "data-failed-20260102T030405Z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := Files{Volume: t.TempDir()}
@@ -103,13 +101,7 @@ func TestSetAside(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := f.BeginCopy()
-			if tc.remove {
-				err = errors.Join(err, f.Discard())
-			} else {
-				err = errors.Join(err, f.SetAside(f.Aside(tc.own, at)))
-			}
-			if err != nil {
+			if err := errors.Join(f.BeginCopy(), f.SetAside(f.Aside(tc.own, at))); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := f.Data(); err != nil || got != group.Empty {

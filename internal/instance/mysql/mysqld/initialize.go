@@ -32,8 +32,12 @@ func Initialize(ctx context.Context, program string, f Files, o Options, log io.
 	}
 	defer func() { _ = os.Remove(script) }()
 	cmd := exec.CommandContext(ctx, program, append(o.base(folder), "--tmpdir=/tmp", "--initialize-insecure", "--init-file="+script)...) //nolint:gosec // the program is part of the image
-	cmd.Stdout, cmd.Stderr = log, log
+	said := &lastError{to: log}
+	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Run(); err != nil {
+		if why := said.text(); why != "" {
+			return fmt.Errorf("cannot initialize a database: %w: %s", err, why)
+		}
 		return fmt.Errorf("cannot initialize a database: %w", err)
 	}
 	return f.adopt(folder)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,6 +66,7 @@ func TestSetAside(t *testing.T) {
 		has      string
 		members  []int
 		held     string
+		copies   bool
 		warning  string
 	}{
 		"Room": {
@@ -78,8 +78,8 @@ func TestSetAside(t *testing.T) {
 			held: errant + ", and has no room to set that data aside for a copy of a member: enlarge the volume claim, or delete it and pod orders-mysql-0 if those transactions are not needed",
 		},
 		"NoRoomFailed": {
-			reason: "What the members have is not needed.", failures: 5, has: "1-8", members: []int{1},
-			warning: "DataSetAside: orders-mysql-0 copies a member: volume claim data-orders-mysql-0 could not be brought up to date in 5 attempts. The members have all of that data, which is removed, since there is no room for both",
+			reason: "What the members have is not needed, and stays until one of them is copied.", failures: 5, has: "1-8", members: []int{1}, copies: true,
+			warning: "DataSetAside: orders-mysql-0 copies a member: volume claim data-orders-mysql-0 could not be brought up to date in 5 attempts. The members have all of that data, which the copy replaces, since there is no room for both",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,10 +98,11 @@ func TestSetAside(t *testing.T) {
 			var helds []string
 			for range 8 {
 				own := group.Report{Pod: pod(0), Claim: "uid-" + pod(0), Data: group.Whole, Running: true, Server: "own", State: group.Offline, Transactions: transactions(t, c.has)}
-				if data, err := s.Files.Data(); err != nil || data == group.Empty {
+				if data, err := s.Files.Data(); err != nil || data != group.Whole {
 					break
 				}
-				if err := s.decide(t.Context(), &own); err != nil {
+				// There is no server that could join by a copy.
+				if err := s.decide(t.Context(), &own); (err != nil) != c.copies {
 					t.Fatal(err)
 				}
 				held, _ := s.Held()
@@ -115,15 +116,25 @@ func TestSetAside(t *testing.T) {
 			if got := strings.Join(warnings, "\n"); !strings.HasPrefix(got, c.warning) || (got == "") != (c.warning == "") || len(warnings) > 1 {
 				t.Errorf("%s\nevents: %q", c.reason, got)
 			}
-			want := map[string]string{}
+			members := map[string]string{}
 			for _, n := range c.members {
-				want[pod(n)] = "uid-" + pod(n)
+				members[pod(n)] = "uid-" + pod(n)
 			}
-			if diff := cmp.Diff(want, o.record.Members); diff != "" {
+			if diff := cmp.Diff(members, o.record.Members); diff != "" {
 				t.Errorf("%s members: -want, +got:\n%s", c.reason, diff)
 			}
-			if _, err := os.Stat(filepath.Join(s.Files.Volume, "data")); (err == nil) != (c.held != "") {
-				t.Errorf("%s its data: %v", c.reason, err)
+			want := group.Empty
+			switch {
+			case c.copies:
+				want = group.Copy
+			case c.held != "":
+				want = group.Whole
+			}
+			if data, err := s.Files.Data(); err != nil || data != want {
+				t.Errorf("%s\nits data: got %s, %v, want %s", c.reason, data, err, want)
+			}
+			if _, err := os.Stat(s.Files.DataDir()); (err == nil) != (want != group.Empty) {
+				t.Errorf("%s\nits folder: %v", c.reason, err)
 			}
 		})
 	}

@@ -46,10 +46,47 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 	if action.Verb != group.Stay && action.Verb != group.SetAside {
 		s.log.Info("Executing action", "action", action.Verb)
 	}
-	if action.Verb != group.SetAside {
+	if action.Verb != group.SetAside && (action.Message != "" || !s.fails) {
 		s.hold(instance.Held{Message: action.Message, Undecided: action.Undecided}, action.Servers)
 	}
-	return s.act(ctx, action, &c)
+	err = s.act(ctx, action, &c)
+	s.acted(&action, err)
+	return err
+}
+
+// acted notes whether a step has changed anything. One that fails has the status say why until it succeeds.
+func (s *Supervisor) acted(action *group.Action, err error) {
+	switch {
+	case action.Verb != group.Stay && err == nil:
+		s.idle = time.Time{}
+	case s.idle.IsZero():
+		s.idle = time.Now()
+	}
+	switch {
+	case action.Verb == group.Stay, action.Verb == group.SetAside, errors.Is(err, errChanged):
+		// It is decided again.
+	case err != nil:
+		s.fails = true
+		s.say(fmt.Sprintf("Cannot %s, retrying: %v", action.Verb, err))
+	case s.fails:
+		s.fails = false
+		s.say("")
+	}
+}
+
+const (
+	// restShare is which part of the time for which a server in no group has changed nothing its next pause is, and longestRest
+	// is the longest one: each pass reads a dozen objects, and a server may wait for days.
+	restShare   = 60
+	longestRest = 5 * time.Second
+)
+
+// rest returns the pause before the next pass.
+func (s *Supervisor) rest() time.Duration {
+	if s.idle.IsZero() {
+		return period
+	}
+	return min(max(time.Since(s.idle)/restShare, period), longestRest)
 }
 
 func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Cluster) error {
@@ -186,14 +223,15 @@ func (s *Supervisor) known(ctx context.Context) bool {
 }
 
 // join joins the group once the record has this server as a member: if all stop after that, it is
-// waited for. What a copy replaces is no data any more from before the copy begins.
+// waited for. What a copy replaces is no data any more from before the copy begins, and a server that copies another one is
+// no member that has to be waited for: all that it acknowledges the primary has.
 func (s *Supervisor) join(ctx context.Context, byCopy bool, c *group.Cluster) error {
 	if byCopy {
 		if err := s.Files.BeginCopy(); err != nil {
 			return err
 		}
 	}
-	if err := s.register(ctx, &c.Record, true); err != nil {
+	if err := s.register(ctx, &c.Record, !byCopy); err != nil {
 		return err
 	}
 	membership, err := s.membership(c.Record.Name, c.Volumes)
@@ -220,6 +258,11 @@ func (s *Supervisor) setAside(ctx context.Context, action group.Action, c *group
 		return nil
 	}
 	s.say("")
+	if !room {
+		// MySQL removes what the server has once a member has agreed to be copied, and not before.
+		s.Warn(ctx, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies a member: %s. The members have all of that data, which the copy replaces, since there is no room for both", s.Pod, holds))
+		return s.join(ctx, true, c)
+	}
 	if err := s.register(ctx, &c.Record, false); err != nil {
 		return err
 	}
@@ -228,19 +271,11 @@ func (s *Supervisor) setAside(ctx context.Context, action group.Action, c *group
 	}
 	s.log.Info("Setting data aside", "cause", action.Message)
 	aside := s.Files.Aside(action.Own, time.Now())
-	words := fmt.Sprintf("%s copies a member: %s. That data is set aside in folder %s", s.Pod, holds, aside)
-	if !room {
-		words = fmt.Sprintf("%s copies a member: %s. The members have all of that data, which is removed, since there is no room for both", s.Pod, holds)
-	}
 	// A server that is killed after this finds no data, and does not report again what it was.
-	s.Warn(ctx, appsv1.ReasonDataSetAside, words)
-	if room {
-		err = s.Files.SetAside(aside)
-	} else {
-		err = s.Files.Discard()
+	s.Warn(ctx, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies a member: %s. That data is set aside in folder %s", s.Pod, holds, aside))
+	if err := s.Files.SetAside(aside); err != nil {
+		return err
 	}
-	if err == nil {
-		s.failures, s.suspected = 0, 0
-	}
-	return err
+	s.failures, s.suspected = 0, 0
+	return nil
 }

@@ -136,11 +136,11 @@ func (s *Supervisor) others(own *group.Report) []string {
 // enroll has the record say who is in the primary's view. A member that is outside of it has
 // acknowledged nothing that this server does not have, and is removed after a while.
 func (s *Supervisor) enroll(ctx context.Context, own *group.Report, c *group.Cluster) error {
-	in := map[string]bool{}
+	in := map[string]group.State{}
 	for _, m := range own.Members {
-		in[s.outside.PodOf(m.Address)] = true
+		in[s.outside.PodOf(m.Address)] = m.State
 	}
-	if slices.ContainsFunc(slices.Collect(maps.Keys(in)), func(pod string) bool { return c.Record.Members[pod] == "" }) {
+	if slices.ContainsFunc(slices.Collect(maps.Keys(in)), func(pod string) bool { return c.Record.Members[pod] == "" && in[pod] == group.Online }) {
 		all, err := s.outside.Cluster(ctx)
 		if err != nil {
 			return err
@@ -187,27 +187,28 @@ func (s *Supervisor) dismiss(ctx context.Context, own *group.Report) {
 	}
 }
 
-// members returns the members that the record has to have, given the pods in the primary's view.
-func (s *Supervisor) members(in map[string]bool, c *group.Cluster) map[string]string {
+// members returns the members that the record has to have, given the states of the pods in the primary's view. One that copies
+// another server is not added before it is online; one that recovers with data of its own has recorded itself.
+func (s *Supervisor) members(in map[string]group.State, c *group.Cluster) map[string]string {
 	members, away := map[string]string{}, map[string]time.Time{}
 	for pod, uid := range c.Record.Members {
 		since, known := s.away[pod]
 		if !known {
 			since = time.Now()
 		}
-		if !in[pod] {
+		if in[pod] == "" {
 			away[pod] = since
 		}
-		if in[pod] || time.Since(since) < awayFor {
+		if in[pod] != "" || time.Since(since) < awayFor {
 			members[pod] = uid
 		}
 	}
-	for pod := range in {
+	for pod, state := range in {
 		i := slices.IndexFunc(c.Volumes, func(v group.Volume) bool { return v.Pod == pod })
 		switch {
 		case pod == s.Pod:
 			members[pod] = s.Claim
-		case members[pod] == "" && i >= 0:
+		case members[pod] == "" && i >= 0 && state == group.Online:
 			members[pod] = c.Volumes[i].UID
 		}
 	}

@@ -25,11 +25,14 @@ func TestMembers(t *testing.T) {
 		reason   string
 		recorded map[string]string
 		in       []string
+		recovers []string
 		away     map[string]time.Time
 		want     map[string]string
 	}{
 		"All":      {reason: "Members stay.", recorded: uid(pod(0), pod(1), pod(2)), in: []string{pod(0), pod(1), pod(2)}, want: uid(pod(0), pod(1), pod(2))},
 		"Joined":   {reason: "A new one is added.", recorded: uid(pod(0), pod(1)), in: []string{pod(0), pod(1), pod(2)}, want: uid(pod(0), pod(1), pod(2))},
+		"Copies":   {reason: "One that copies a member has nothing that the primary lacks, and is not waited for if it is lost.", recovers: []string{pod(1)}, recorded: uid(pod(0)), in: []string{pod(0)}, want: uid(pod(0))},
+		"Recovers": {reason: "One that recovers with data of its own has recorded itself, and stays.", recovers: []string{pod(1)}, recorded: uid(pod(0), pod(1)), in: []string{pod(0)}, want: uid(pod(0), pod(1)), away: map[string]time.Time{pod(1): time.Now().Add(-awayFor)}},
 		"Away":     {reason: "One that is away for a moment is not removed and added again.", recorded: uid(pod(0), pod(1), pod(2)), in: []string{pod(0), pod(1)}, want: uid(pod(0), pod(1), pod(2))},
 		"AwayLong": {reason: "After a while it is removed.", recorded: uid(pod(0), pod(1), pod(2)), in: []string{pod(0), pod(1)}, away: map[string]time.Time{pod(2): time.Now().Add(-awayFor)}, want: uid(pod(0), pod(1))},
 	} {
@@ -39,9 +42,12 @@ func TestMembers(t *testing.T) {
 			for n := range 3 {
 				cluster.Volumes = append(cluster.Volumes, group.Volume{Pod: pod(n), UID: "uid-" + pod(n)})
 			}
-			in := map[string]bool{}
+			in := map[string]group.State{}
 			for _, pod := range c.in {
-				in[pod] = true
+				in[pod] = group.Online
+			}
+			for _, pod := range c.recovers {
+				in[pod] = group.Recovering
 			}
 			if diff := cmp.Diff(c.want, s.members(in, &cluster)); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", c.reason, diff)

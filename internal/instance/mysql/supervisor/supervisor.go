@@ -170,6 +170,11 @@ type Supervisor struct {
 	// ends is why this supervisor has killed the program, or "".
 	ends string
 
+	// idle is since when this server, which is in no group, has changed nothing, or zero, and fails is true while the last step
+	// has failed.
+	idle  time.Time
+	fails bool
+
 	// away is since when members of the record are outside of this primary's view.
 	away map[string]time.Time
 
@@ -247,10 +252,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	go s.compare(watched)
 	for ctx.Err() == nil {
 		s.problem(s.pass(ctx))
-		select {
-		case <-ctx.Done():
-		case <-time.After(period):
-		}
+		pause(ctx, s.rest())
 	}
 	ctx, s.stopping = context.WithoutCancel(ctx), time.Now()
 	handed, err := s.handOver(ctx)
@@ -383,7 +385,7 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	s.agreed = false
 	var failed error
 	if own.Joined() {
-		s.suspected = 0
+		s.suspected, s.idle, s.fails = 0, time.Time{}, false
 		if ends, err := s.restart(&own); err != nil || ends {
 			return err
 		}
@@ -410,7 +412,8 @@ func (s *Supervisor) pass(ctx context.Context) error {
 // count counts how often the server could not recover in its group.
 func (s *Supervisor) count(own *group.Report) {
 	switch {
-	case own.State == group.Online:
+	case own.State == group.Online, own.Data == group.Copy:
+		// What could not be brought up to date is replaced by the copy.
 		s.recovering, s.failures = false, 0
 	case own.State == group.Recovering:
 		s.recovering = true
