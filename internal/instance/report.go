@@ -163,6 +163,9 @@ type Archive struct {
 	// System is the identifier of the data, where a pod of its own archives the log.
 	System string `json:"system,omitempty"`
 
+	// Parted is true if the data of System lacks, for long, what is archived of it: it is an older state of it.
+	Parted bool `json:"parted,omitempty"`
+
 	// BackedUp is true if the repository contained a backup when it was last read. If it
 	// contains none after that, it has lost them.
 	BackedUp bool `json:"backedUp,omitempty"`

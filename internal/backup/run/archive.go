@@ -44,6 +44,10 @@ type Pace struct {
 	// Behind is how old what the server had executed may be that is not archived yet.
 	Behind time.Duration
 
+	// Part is for how long the server may lack what is archived until its data counts as another history: a primary may
+	// have more to execute at first.
+	Part time.Duration
+
 	// Held is how many bytes may be received that are not in the store yet, beside a transaction that is not received
 	// whole: more waits on the server. Largest is how many bytes such a transaction may have.
 	Held, Largest int64
@@ -51,7 +55,7 @@ type Pace struct {
 
 // pace is the pace without another one. Held and Largest are less together than the folder for what was received may have.
 var pace = Pace{
-	Cut: time.Minute, Compare: 10 * time.Second, Hold: 15 * time.Second, Look: time.Minute, Stall: 3 * time.Minute, Behind: 10 * time.Minute,
+	Cut: time.Minute, Compare: 10 * time.Second, Hold: 15 * time.Second, Look: time.Minute, Stall: 3 * time.Minute, Behind: 10 * time.Minute, Part: 5 * time.Minute,
 	Held: 512 << 20, Largest: 1280 << 20,
 }
 
@@ -74,6 +78,10 @@ type Archived struct {
 	// Behind is true while what is written is archived, and is so late that nothing is known to be in the store that was
 	// committed in the last ten minutes.
 	Behind bool
+
+	// Parted is true if the server has lacked what is archived for so long that its data is an older state, of which another
+	// history begins.
+	Parted bool
 
 	// Problem describes why nothing is archived now, or is "".
 	Problem string
@@ -162,6 +170,9 @@ type archiver struct {
 	sample            *segment.Reached
 	sampled, compared time.Time
 	vouched           bool
+
+	// lacks is since when the server lacks transactions that are archived, or zero.
+	lacks time.Time
 
 	// stopped is the problem for which it is not known how far the archive is, or "".
 	stopped string
@@ -338,11 +349,12 @@ func (a *archiver) begin(ctx context.Context) error {
 	if a.source, err = a.donor(); err != nil {
 		return err
 	}
-	system, purged, err := a.identify(ctx)
+	system, purged, executed, err := a.identify(ctx)
 	if err != nil {
 		return err
 	}
 	if system != a.system {
+		a.lacks = time.Time{}
 		a.system, a.known, a.newest, a.newestHas, a.sample, a.recorded = system, false, "", gtid.Set{}, nil, time.Time{}
 		a.state, a.stopped = Archived{}, ""
 	}
@@ -360,25 +372,44 @@ func (a *archiver) begin(ctx context.Context) error {
 	}
 	// From now on it is known whether there is a backup.
 	a.state.System = system
-	return nil
+	return a.continues(executed)
 }
 
-// identify returns the identifier of the primary's data, and which transactions are in none of its binary logs. A server
-// that hangs is left for another one.
-func (a *archiver) identify(ctx context.Context) (system string, purged gtid.Set, err error) {
+// continues returns an error unless the server, which has executed a set, has all that is archived. One that does not
+// is given time: a primary may have received more than it has executed. After that its data is an older state, as that of a
+// volume that was put back, and what it writes must not follow on what is archived.
+func (a *archiver) continues(executed gtid.Set) error {
+	extra := a.have.Minus(executed)
+	if extra.IsEmpty() {
+		a.lacks, a.state.Parted = time.Time{}, false
+		return nil
+	}
+	if a.lacks.IsZero() {
+		a.lacks = time.Now()
+	}
+	a.state.Parted = time.Since(a.lacks) >= a.pace.Part
+	return backup.Errorf(backup.SourceUnreachable, "the primary lacks %d transactions that are archived: if it still does after %s, its data counts as another history", extra.Len(), a.pace.Part)
+}
+
+// identify returns the identifier of the primary's data, and which transactions are in none of its binary logs, and which it
+// has executed. A server that hangs is left for another one.
+func (a *archiver) identify(ctx context.Context) (system string, purged, executed gtid.Set, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	if err := a.source.MayStream(ctx); err != nil {
-		return "", purged, err
+		return "", purged, executed, err
 	}
 	if err := a.source.IsPrimary(ctx); err != nil {
-		return "", purged, err
+		return "", purged, executed, err
 	}
 	if system, err = a.source.System(ctx); err != nil {
-		return "", purged, err
+		return "", purged, executed, err
 	}
-	purged, err = a.source.Purged(ctx)
-	return system, purged, err
+	if purged, err = a.source.Purged(ctx); err != nil {
+		return "", purged, executed, err
+	}
+	executed, err = a.source.Executed(ctx)
+	return system, purged, executed, err
 }
 
 // follow makes segments of the files in a folder until receiving them has ended.

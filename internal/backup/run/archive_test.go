@@ -237,3 +237,41 @@ func TestSlow(t *testing.T) {
 		}
 	})
 }
+
+// TestContinues: what a primary writes is archived only if it has all that is archived already. One that lacks something for
+// long has an older state of the data, of which another history begins.
+func TestContinues(t *testing.T) {
+	set := func(text string) gtid.Set {
+		s, err := gtid.Parse(text)
+		must(t, err)
+		return s
+	}
+	const one, two = "3e11fa47-71ca-11e1-9e33-c80aa9429562:", "4e11fa47-71ca-11e1-9e33-c80aa9429562:"
+	const lacks = "the primary lacks 10 transactions that are archived: if it still does after 5m0s, its data counts as another history"
+	synctest.Test(t, func(t *testing.T) {
+		a := &archiver{pace: pace, have: set(one + "1-20")}
+		for _, step := range []struct {
+			reason   string
+			after    time.Duration
+			executed string
+			want     string
+			parted   bool
+		}{
+			{reason: "It has all, and more.", executed: one + "1-25," + two + "1-3"},
+			{reason: "Another primary has still to execute what it has received.", executed: one + "1-10", want: lacks},
+			{reason: "It has.", after: time.Minute, executed: one + "1-20"},
+			{reason: "An older state of a volume leads, and writes.", after: time.Hour, executed: one + "1-10," + two + "1-3", want: lacks},
+			{reason: "It may still execute more.", after: 4 * time.Minute, executed: one + "1-10," + two + "1-30", want: lacks},
+			{reason: "It does not.", after: time.Minute, executed: one + "1-10," + two + "1-40", want: lacks, parted: true},
+		} {
+			time.Sleep(step.after)
+			got := ""
+			if err := a.continues(set(step.executed)); err != nil {
+				got = err.Error()
+			}
+			if got != step.want || a.state.Parted != step.parted {
+				t.Errorf("%s\ncontinues(): got %q, %t, want %q, %t", step.reason, got, a.state.Parted, step.want, step.parted)
+			}
+		}
+	})
+}

@@ -51,7 +51,7 @@ func (f *fixture) archiveAfter(t *testing.T, cutAfter time.Duration, with ...fun
 	must(t, os.Symlink(mysqltest.Beside(t, "mysqlbinlog"), filepath.Join(dir, "mysqlbinlog")))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	p := *f.Program
-	quick := Pace{Cut: cutAfter, Compare: 500 * time.Millisecond, Hold: time.Second, Look: time.Second, Stall: time.Minute, Behind: time.Minute, Held: pace.Held, Largest: pace.Largest}
+	quick := Pace{Cut: cutAfter, Compare: 500 * time.Millisecond, Hold: time.Second, Look: time.Second, Stall: time.Minute, Part: time.Minute, Behind: time.Minute, Held: pace.Held, Largest: pace.Largest}
 	for _, w := range with {
 		w(&quick)
 	}

@@ -74,7 +74,7 @@ func (r *archiveReport) say(now run.Archived, at time.Time) {
 
 // next returns the next report.
 func (r *archiveReport) next(now run.Archived, at time.Time) instance.Archive {
-	next := instance.Archive{System: now.System, BackedUp: now.BackedUp, Reported: new(at.UTC().Truncate(time.Second))}
+	next := instance.Archive{System: now.System, Parted: now.Parted, BackedUp: now.BackedUp, Reported: new(at.UTC().Truncate(time.Second))}
 	until := now.Until
 	if !now.Missing.IsEmpty() && now.Ended.IsZero() {
 		// What was written after the gap cannot be restored yet.
@@ -115,7 +115,7 @@ const behind = "the archive is more than 10 minutes behind the primary: wait if 
 // differs reports whether a report says more than one before: time alone, and the words of a problem, have to have
 // advanced by a step.
 func differs(before, next *instance.Archive) bool {
-	if (before.Failing == "") != (next.Failing == "") || before.Archiving != next.Archiving || before.BackedUp != next.BackedUp || before.System != next.System || len(before.Gaps) != len(next.Gaps) || (before.Recoverable == nil) != (next.Recoverable == nil) {
+	if (before.Failing == "") != (next.Failing == "") || before.Archiving != next.Archiving || before.BackedUp != next.BackedUp || before.System != next.System || before.Parted != next.Parted || len(before.Gaps) != len(next.Gaps) || (before.Recoverable == nil) != (next.Recoverable == nil) {
 		return true
 	}
 	for i := range next.Gaps {

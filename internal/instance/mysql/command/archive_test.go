@@ -52,6 +52,8 @@ func TestArchiveReport(t *testing.T) {
 		{reason: "It is back.", now: run.Archived{BackedUp: true, Until: began}, want: &instance.Archive{BackedUp: true, Recoverable: after(0)}},
 		{reason: "Time alone is reported in steps.", at: time.Minute, now: run.Archived{BackedUp: true, Until: *after(time.Minute)}},
 		{reason: "A step.", at: 5 * time.Minute, now: run.Archived{BackedUp: true, Until: *after(5 * time.Minute)}, want: &instance.Archive{BackedUp: true, Recoverable: after(5 * time.Minute)}},
+		{reason: "The data lacks what is archived.", at: 5*time.Minute + time.Second, now: run.Archived{BackedUp: true, Until: *after(5 * time.Minute), Parted: true}, want: &instance.Archive{BackedUp: true, Parted: true, Recoverable: after(5 * time.Minute)}},
+		{reason: "It has another identifier.", at: 5*time.Minute + 2*time.Second, now: run.Archived{BackedUp: true, Until: *after(5 * time.Minute)}, want: &instance.Archive{BackedUp: true, Recoverable: after(5 * time.Minute)}},
 		{reason: "A problem may pass.", at: 6 * time.Minute, now: run.Archived{BackedUp: true, Until: *after(5 * time.Minute), Problem: away}},
 		{
 			reason: "It does not.", at: 7 * time.Minute, now: run.Archived{BackedUp: true, Until: *after(5 * time.Minute), Problem: away},

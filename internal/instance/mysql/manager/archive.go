@@ -1,11 +1,13 @@
 package manager
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 )
 
@@ -22,6 +24,21 @@ func (p *primary) archived(desired *instance.Desired, before *instance.Archive, 
 	}
 	return archiveOf(p.archive.One(), before, p.began, now)
 }
+
+// part gives the data another identifier where it lacks what is archived of it: what is written next does not continue that, and
+// a restore that applied both would make what there never was. The archive begins again with it, and so do the backups.
+func (p *primary) part(ctx context.Context, a *instance.Archive) {
+	if a == nil || !a.Parted || a.System == "" {
+		return
+	}
+	renewed, err := p.server.RenewSystem(ctx, a.System)
+	if p.Note("give the data another identifier", err) && renewed {
+		p.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonArchiveGap, parted)
+	}
+}
+
+// parted is what an event about another history states.
+const parted = "The data lacks transactions that are archived, as an older state of a volume does: it counts as another history from now on, of which a backup starts automatically. Earlier backups and what is archived after them can be restored by restoreFrom.systemIdentifier"
 
 // grace is for how long a new primary's manager goes on with the last report: after a hibernation the pod has just started.
 const grace = time.Minute

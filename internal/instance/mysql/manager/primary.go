@@ -129,6 +129,7 @@ func (p *primary) pass(ctx context.Context) time.Duration {
 	step := roll.Next(view.cluster)
 	next := p.report(view, step, before, refused)
 	next.Archive = p.archived(desired, before.Archive, time.Now())
+	p.part(ctx, next.Archive)
 	p.metrics.Archive(next.Archive, 0)
 	p.metrics.Cluster(&next, next.Applied == instance.Digest(raw))
 	p.Publish(ctx, instance.ClusterKey, next, p.Obsolete(view.cluster.Servers)...)

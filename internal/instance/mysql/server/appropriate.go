@@ -22,7 +22,7 @@ func (s Server) Appropriate(ctx context.Context, replicationUser []string) error
 		for _, table := range channels {
 			statements = append(statements, "DELETE FROM "+table)
 		}
-		statement, err := renewal(ctx, conn)
+		statement, err := renewal(ctx, conn, "")
 		if err != nil {
 			return err
 		}

@@ -107,15 +107,15 @@ func (s Server) own(ctx context.Context, u ownUser, password string) error {
 // renewFor is how long a primary that has just founded its group may refuse to write.
 const renewFor = 10 * time.Second
 
-// RenewSystem gives the data another identifier, in all servers of the group: what is written from now on does not go on
-// with all that was archived before. The server must be the primary. It is no error if the user of backups, which carries
-// the identifier, does not exist.
-func (s Server) RenewSystem(ctx context.Context) error {
+// RenewSystem gives the data another identifier, in all servers of the group: what is written from now on does not continue
+// all that was archived before. With from, only if that is the present one. It reports whether it has. The server must be the
+// primary. It is no error if the user of backups, which carries the identifier, does not exist.
+func (s Server) RenewSystem(ctx context.Context, from string) (renewed bool, err error) {
 	until := time.Now().Add(renewFor)
 	for {
 		err := s.with(ctx, changeTimeout, func(ctx context.Context, conn *sql.Conn) error {
-			statement, err := renewal(ctx, conn)
-			if err != nil || statement == "" {
+			statement, err := renewal(ctx, conn, from)
+			if renewed = err == nil && statement != ""; !renewed {
 				return err
 			}
 			if _, err := conn.ExecContext(ctx, statement); err != nil {
@@ -124,21 +124,23 @@ func (s Server) RenewSystem(ctx context.Context) error {
 			return nil
 		})
 		if err == nil || time.Now().After(until) {
-			return err
+			return renewed && err == nil, err
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return false, err
 		case <-time.After(time.Second):
 		}
 	}
 }
 
 // renewal returns the statement that gives the data another identifier, or "" where the user that carries it does not
-// exist.
-func renewal(ctx context.Context, conn *sql.Conn) (string, error) {
+// exist, or has another one than from.
+func renewal(ctx context.Context, conn *sql.Conn, from string) (string, error) {
 	var n int
-	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM mysql.user WHERE user = ? AND host = ?", dumper.name, dumper.host).Scan(&n); err != nil {
+	err := conn.QueryRowContext(ctx, "SELECT count(*) FROM information_schema.user_attributes WHERE user = ? AND host = ? AND (? = '' OR JSON_UNQUOTE(JSON_EXTRACT(attribute, ?)) = ?)",
+		dumper.name, dumper.host, from, "$."+instance.MySQLSystemAttribute, from).Scan(&n)
+	if err != nil {
 		return "", fmt.Errorf("cannot find the user of %s: %w", dumper.of, err)
 	}
 	if n == 0 {

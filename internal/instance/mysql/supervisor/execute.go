@@ -164,7 +164,7 @@ func (s *Supervisor) bootstrap(ctx context.Context, standalone bool, c *group.Cl
 // that other volumes had, and an archive may have: the data gets another identifier first.
 func (s *Supervisor) confirm(ctx context.Context, founded group.Record, named bool) error {
 	if named {
-		if err := s.server.RenewSystem(ctx); err != nil {
+		if _, err := s.server.RenewSystem(ctx, ""); err != nil {
 			return err
 		}
 	}

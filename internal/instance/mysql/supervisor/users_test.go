@@ -170,6 +170,14 @@ func TestUsers(t *testing.T) {
 	if now := identifies(db); system == "" || now != system {
 		t.Errorf("the data is %q, and with another password %q", system, now)
 	}
+	// It becomes another one once, where what is written next does not follow on what is archived.
+	for _, from := range []string{"another", system, system} {
+		is := identifies(db)
+		renewed, err := own.RenewSystem(ctx, from)
+		if next := identifies(db); err != nil || renewed != (from == is) || renewed == (next == is) {
+			t.Errorf("RenewSystem(%q) of data with identifier %q: got %t, %v, and identifier %q", from, is, renewed, err, next)
+		}
+	}
 	// An owner takes a privilege away, by which triggers would be missing in dumps.
 	if err := w.execute(pod(0), "REVOKE TRIGGER ON axb.* FROM storeplane_backup@'%'"); err != nil {
 		t.Fatal(err)
