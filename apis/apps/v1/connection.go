@@ -1,8 +1,8 @@
 package v1
 
-// Keys of a Secret with the connection to a database: those of a DatabaseCluster have all of them,
-// and a Backup or Restore of any database reads URI, or else the parts. The key of the servers'
-// authority is ca.crt.
+// Keys of a Secret with the connection to a database. Those of a DatabaseCluster have all of them, but
+// ConnectionMultiHost with engine postgresql alone, and ConnectionReadOnlyHost with a size above 1. A Backup
+// or Restore of any database reads URI, or else the parts. The key of the servers' authority is ca.crt.
 const (
 	ConnectionUsername = "username"
 	ConnectionPassword = "password"

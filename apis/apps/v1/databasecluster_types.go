@@ -260,8 +260,8 @@ type DatabaseBackup struct {
 	IncrementalSchedule Schedule `json:"incrementalSchedule,omitempty"`
 
 	// Retention is the age at which a backup expires: a number of days,
-	// weeks or months like 30d, 4w, 12m. On a volume the oldest expire earlier
-	// where there is no room for the next one.
+	// weeks or months like 30d, 4w, 12m. On a volume, with engine postgresql,
+	// the oldest expire earlier where there is no room for the next one.
 	// +optional
 	// +kubebuilder:default="30d"
 	// +kubebuilder:validation:MaxLength=8
@@ -279,7 +279,8 @@ type DatabaseBackup struct {
 	StorageSize string `json:"storageSize,omitempty"`
 
 	// Destination of the backups. Defaults to the installation's setting,
-	// else to a volume claim of their own. Engine mysql needs either.
+	// and else, with engine postgresql, to a volume claim of their own. Without
+	// either engine mysql has no backups.
 	// +optional
 	Destination *BackupDestination `json:"destination,omitempty"`
 
@@ -321,7 +322,7 @@ type BackupDestination struct {
 	Type string `json:"type"`
 
 	// Bucket (s3, gcs), container (azure) or volume claim of the claim's
-	// namespace (volume). It must exist. Type volume makes a claim of its own
+	// namespace (volume). It must exist. Type volume creates a claim of its own
 	// without it, with engine postgresql.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -330,7 +331,8 @@ type BackupDestination struct {
 	Bucket string `json:"bucket,omitempty"`
 
 	// Prefix of all names in the bucket. The backups of a cluster lie under
-	// <prefix>/<namespace>/<name of the claim>.
+	// <prefix>/<namespace>/<name of the claim>, and with engine mysql under
+	// <prefix>/<namespace>/<name of the Backup>.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.contains('..') && !self.contains('//')",message="destination.prefix must be a relative path like team/backups"
@@ -362,7 +364,7 @@ type BackupDestination struct {
 // RestoreFrom names a Backup, or a place where one lies.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.backupRef) != has(self.destination)",message="restoreFrom needs either a backupRef or a destination"
-// +kubebuilder:validation:XValidation:rule="!has(self.destination) || has(self.name)",message="restoreFrom.destination needs restoreFrom.name, the name of the DatabaseCluster whose backups lie there"
+// +kubebuilder:validation:XValidation:rule="!has(self.destination) || has(self.name)",message="restoreFrom.destination needs restoreFrom.name, the name of the DatabaseCluster whose backups lie there, or with engine mysql of the Backup that created them"
 // +kubebuilder:validation:XValidation:rule="!has(self.destination) || self.destination.type != 'volume' || has(self.destination.bucket)",message="restoreFrom.destination needs the volume claim that backups lie on, as bucket"
 // +kubebuilder:validation:XValidation:rule="has(self.destination) || !has(self.name) && !has(self.__namespace__) && !has(self.encryption)",message="restoreFrom.name, namespace and encryption go with a destination: a Backup has its own"
 // +kubebuilder:validation:XValidation:rule="!has(self.time) || !has(self.beforeTransaction)",message="restoreFrom takes a time or beforeTransaction, not both"
@@ -374,13 +376,13 @@ type RestoreFrom struct {
 	BackupRef *LocalBackupReference `json:"backupRef,omitempty"`
 
 	// Destination where the backups of a cluster lie whose Backup no longer
-	// exists.
+	// exists. With engine mysql it is an object store.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	Destination *BackupDestination `json:"destination,omitempty"`
 
 	// Name of the DatabaseCluster whose backups lie there, or with engine mysql of
-	// the Backup that made them.
+	// the Backup that created them.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restoreFrom is immutable"
 	// +kubebuilder:validation:MinLength=1
@@ -469,8 +471,8 @@ type DatabaseClusterStatus struct {
 	ReadOnlyEndpoint string `json:"readOnlyEndpoint,omitempty"`
 
 	// ConnectionSecret names the Secret with username, password, host, port,
-	// dbname, uri, verified-uri, multi-host-uri, jdbc-uri, ca.crt and, with a size
-	// above 1, ro-host.
+	// dbname, uri, verified-uri, jdbc-uri, ca.crt, with engine postgresql multi-host-uri,
+	// and with a size above 1 ro-host.
 	// +optional
 	ConnectionSecret string `json:"connectionSecret,omitempty"`
 

@@ -106,12 +106,13 @@ const (
 	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy, event
 	ReasonRepositoryNotReady = "RepositoryNotReady"
 
-	// ReasonArchiving means that WAL reaches the archive.
+	// ReasonArchiving means that WAL, or with engine mysql the binary log, reaches the archive.
 	// +storeplane:of=DatabaseCluster: ArchivingHealthy
 	ReasonArchiving = "Archiving"
 
-	// ReasonFailing means that WAL does not reach the archive, so that what is written since cannot
-	// be restored and accumulates on the volume: the message has the error.
+	// ReasonFailing means that WAL, or with engine mysql the binary log, does not reach the archive, so
+	// that what is written since cannot be restored and accumulates on the volume: the message has
+	// the error.
 	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
 	ReasonFailing = "Failing"
 
@@ -120,9 +121,9 @@ const (
 	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
 	ReasonRepositoryFull = "RepositoryFull"
 
-	// ReasonArchiveGap means that WAL was lost before it was archived, or the repository holds no
-	// backup: what was written after it can be restored once the Job that the message names has
-	// created a backup.
+	// ReasonArchiveGap means that WAL, or with engine mysql binary logs, were lost before they were
+	// archived, or the store holds no backup: what was written after that can be restored once
+	// another backup is created, which starts automatically.
 	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
 	ReasonArchiveGap = "ArchiveGap"
 
@@ -168,8 +169,9 @@ const (
 	// +storeplane:of=DatabaseCluster: ReplicationHealthy
 	ReasonSingleServer = "SingleServer"
 
-	// ReasonLeaderUndecided means that it is not clear which retained volume holds the newest data,
-	// so that no server starts: the message has the command that names one.
+	// ReasonLeaderUndecided means that it is not clear which volume holds the newest data,
+	// so that no server leads: the message has the annotation that names one. The event is of
+	// engine postgresql alone.
 	// +storeplane:of=DatabaseCluster: ReplicationHealthy, event
 	ReasonLeaderUndecided = "LeaderUndecided"
 
@@ -187,7 +189,8 @@ const (
 	// +storeplane:of=DatabaseCluster: ReplicationHealthy
 	ReasonStandbyMissing = "StandbyMissing"
 
-	// ReasonLagging means that the named servers are more than 16 MiB behind the primary.
+	// ReasonLagging means that the named servers are more than 16 MiB behind the primary, or with
+	// engine mysql have more than 25,000 transactions to apply.
 	// +storeplane:of=DatabaseCluster: ReplicationHealthy
 	ReasonLagging = "Lagging"
 
@@ -217,7 +220,7 @@ const (
 	ReasonParametersRefused = "ParametersRefused"
 
 	// ReasonReconcileFailed means that the named databases or users could not be reconciled: the
-	// message has PostgreSQL's error.
+	// message has the server's error.
 	// +storeplane:of=DatabaseCluster: DatabasesReady
 	ReasonReconcileFailed = "ReconcileFailed"
 )
@@ -253,7 +256,7 @@ const (
 	ReasonBootstrapRetried = "BootstrapRetried"
 
 	// ReasonVolumesCompared means that the retained volumes were compared, and the named server
-	// leads with the newest data.
+	// leads with the newest data. It is of engine postgresql alone.
 	// +storeplane:of=DatabaseCluster: event
 	ReasonVolumesCompared = "VolumesCompared"
 
@@ -263,12 +266,12 @@ const (
 	ReasonDataSetAside = "DataSetAside"
 
 	// ReasonDatabaseReconcileFailed means that a database could not be reconciled: the message has
-	// PostgreSQL's error.
+	// the server's error.
 	// +storeplane:of=DatabaseCluster: event
 	ReasonDatabaseReconcileFailed = "DatabaseReconcileFailed"
 
 	// ReasonRoleReconcileFailed means that a user could not be reconciled: the message has
-	// PostgreSQL's error.
+	// the server's error.
 	// +storeplane:of=DatabaseCluster: event
 	ReasonRoleReconcileFailed = "RoleReconcileFailed"
 

@@ -353,13 +353,13 @@ type BackupObservation struct {
 	FirstRecoverableTime *metav1.Time `json:"firstRecoverableTime,omitempty"`
 
 	// LastRecoverableTime is the latest time that can be restored to: the last
-	// change that was archived, for physical backups of type postgresql, and the
-	// newest backup's for all others.
+	// change that was archived, for physical backups of type postgresql and for a
+	// DatabaseCluster's own of type mysql, and the newest backup's for all others.
 	// +optional
 	LastRecoverableTime *metav1.Time `json:"lastRecoverableTime,omitempty"`
 
-	// Gaps are times between the two that cannot be restored to, since WAL of
-	// them is lost. One without an end ends with the next backup.
+	// Gaps are times between the two that cannot be restored to, since WAL or binary
+	// logs of them are lost. One without an end ends with the next backup.
 	// +optional
 	Gaps []RecoveryGap `json:"gaps,omitempty"`
 
