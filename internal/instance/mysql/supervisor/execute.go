@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -67,7 +68,7 @@ func (s *Supervisor) acted(action *group.Action, err error) {
 		// It is decided again.
 	case err != nil:
 		s.fails = true
-		s.say(fmt.Sprintf("Cannot %s, retrying: %v", action.Verb, err))
+		s.say(fmt.Sprintf("Cannot %s, retrying: %s", action.Verb, strings.ReplaceAll(err.Error(), "\n", "; ")))
 	case s.fails:
 		s.fails = false
 		s.say("")

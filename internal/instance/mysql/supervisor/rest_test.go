@@ -43,7 +43,7 @@ func TestRest(t *testing.T) {
 // TestStepFails: why a step fails is what the server waits for, until it succeeds.
 func TestStepFails(t *testing.T) {
 	s := &Supervisor{log: slog.New(slog.DiscardHandler)}
-	const want = "Cannot join, retrying: cannot execute START GROUP_REPLICATION: refused"
+	const want = "Cannot join, retrying: cannot execute START GROUP_REPLICATION: refused; cannot execute STOP GROUP_REPLICATION: gone"
 	held := func() string {
 		h, _ := s.Held()
 		return h.Message
@@ -55,7 +55,7 @@ func TestStepFails(t *testing.T) {
 		err    error
 		want   string
 	}{
-		{reason: "The first attempt.", action: join, err: errors.New("cannot execute START GROUP_REPLICATION: refused"), want: want},
+		{reason: "The first attempt.", action: join, err: errors.Join(errors.New("cannot execute START GROUP_REPLICATION: refused"), errors.New("cannot execute STOP GROUP_REPLICATION: gone")), want: want},
 		{reason: "Another server was faster.", action: join, err: errChanged, want: want},
 		{reason: "It is decided again.", action: &group.Action{Verb: group.Stay}, want: want},
 		{reason: "It succeeds.", action: join},
