@@ -80,8 +80,8 @@ func TestCheck(t *testing.T) {
 		"UserConnections":  {reason: "No single user can have all connections.", spec: parameter("max_user_connections", "132"), want: "parameters.max_user_connections must be from 1 to 131 with engine mysql, is 132: 20 of max_connections are kept from any one user, for the servers themselves, backups and metrics"},
 		"UserUnlimited":    {reason: "0 is no limit.", spec: parameter("max_user_connections", "0"), want: "parameters.max_user_connections must be from 1 to 131 with engine mysql, is 0: 20 of max_connections are kept from any one user, for the servers themselves, backups and metrics"},
 		"UserFew":          {reason: "Several users share a cluster.", spec: parameter("max_user_connections", "131")},
-		"Schema":           {reason: "Members know by it what they have received.", spec: parameter("performance_schema", "Off"), want: "parameters.performance_schema must be ON with engine mysql and a size of more than 1, is Off: members of a group need it"},
-		"SchemaZero":       {reason: "MySQL takes a number as well.", spec: parameter("performance_schema", "0"), want: "parameters.performance_schema must be ON with engine mysql and a size of more than 1, is 0: members of a group need it"},
+		"Schema":           {reason: "Members know by it what they have received.", spec: parameter("performance_schema", "Off"), want: "parameters.performance_schema must be ON with engine mysql and a size of more than 1, is \"Off\": members of a group need it"},
+		"SchemaNo":         {reason: "MySQL takes it for off.", spec: parameter("performance_schema", "no"), want: "parameters.performance_schema must be ON with engine mysql and a size of more than 1, is \"no\": members of a group need it"},
 		"SchemaOn":         {reason: "It is on anyway.", spec: parameter("performance_schema", "ON")},
 		"SchemaAlone": {reason: "One server has no group.", spec: with(func(s *appsv1.DatabaseClusterSpec) {
 			s.Size, s.Parameters = 1, map[string]string{"performance_schema": "OFF"}

@@ -95,13 +95,14 @@ func validateExpiry(s *appsv1.DatabaseClusterSpec) error {
 	return nil
 }
 
-// off are the values by which an option is turned off (https://dev.mysql.com/doc/refman/9.7/en/option-modifiers.html).
-var off = []string{"0", "off", "false"}
+// on are the values by which an option is turned on (https://dev.mysql.com/doc/refman/9.7/en/option-modifiers.html). MySQL may
+// take any other one for off.
+var on = []string{"1", "on", "true"}
 
 // validateSchema refuses to have members without the performance schema, by which they know what they have received.
 func validateSchema(s *appsv1.DatabaseClusterSpec) error {
-	if s.Size > 1 && slices.Contains(off, strings.ToLower(strings.TrimSpace(s.Parameters["performance_schema"]))) {
-		return compose.Invalidf("parameters.performance_schema must be ON with engine mysql and a size of more than 1, is %s: members of a group need it", s.Parameters["performance_schema"])
+	if schema, set := s.Parameters["performance_schema"]; set && s.Size > 1 && !slices.Contains(on, strings.ToLower(schema)) {
+		return compose.Invalidf("parameters.performance_schema must be ON with engine mysql and a size of more than 1, is %q: members of a group need it", schema)
 	}
 	return nil
 }

@@ -171,6 +171,9 @@ type archiver struct {
 	sampled, compared time.Time
 	vouched           bool
 
+	// had are the transactions that the primary had by the store's record, where there are no segments.
+	had gtid.Set
+
 	// lacks is since when the server lacks transactions that are archived, or zero.
 	lacks time.Time
 
@@ -356,6 +359,7 @@ func (a *archiver) begin(ctx context.Context) error {
 	if system != a.system {
 		a.lacks = time.Time{}
 		a.system, a.known, a.newest, a.newestHas, a.sample, a.recorded = system, false, "", gtid.Set{}, nil, time.Time{}
+		a.had = gtid.Set{}
 		a.state, a.stopped = Archived{}, ""
 	}
 	if !a.known {
@@ -379,7 +383,7 @@ func (a *archiver) begin(ctx context.Context) error {
 // is given time: a primary may have received more than it has executed. After that its data is an older state, as that of a
 // volume that was put back, and what it writes must not follow on what is archived.
 func (a *archiver) continues(executed gtid.Set) error {
-	extra := a.have.Minus(executed)
+	extra := a.have.Union(a.had).Union(a.newestHas).Minus(executed)
 	if extra.IsEmpty() {
 		a.lacks, a.state.Parted = time.Time{}, false
 		return nil

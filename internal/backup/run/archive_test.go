@@ -249,6 +249,14 @@ func TestContinues(t *testing.T) {
 	const one, two = "3e11fa47-71ca-11e1-9e33-c80aa9429562:", "4e11fa47-71ca-11e1-9e33-c80aa9429562:"
 	const lacks = "the primary lacks 10 transactions that are archived: if it still does after 5m0s, its data counts as another history"
 	synctest.Test(t, func(t *testing.T) {
+		for _, a := range []*archiver{
+			{pace: pace, have: set(one + "1-10"), newestHas: set(one + "1-20")},
+			{pace: pace, have: set(one + "1-10"), had: set(one + "1-20")},
+		} {
+			if err := a.continues(set(one + "1-10," + two + "1-3")); err == nil || err.Error() != lacks {
+				t.Errorf("Segments may have expired, and the newest backup and the record have more.\ncontinues(): got %v, want %q", err, lacks)
+			}
+		}
 		a := &archiver{pace: pace, have: set(one + "1-20")}
 		for _, step := range []struct {
 			reason   string

@@ -52,6 +52,9 @@ func (a *archiver) resume(ctx context.Context, purged gtid.Set) error {
 		if err != nil {
 			return err
 		}
+		if r != nil {
+			a.had = r.Executed
+		}
 		switch m, has, err := a.newestCopy(ctx); {
 		case err != nil:
 			return err

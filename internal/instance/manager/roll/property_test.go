@@ -131,8 +131,10 @@ func (w *world) check(t *rapid.T, step Step) {
 	if s.Deleting || !s.Exists {
 		t.Fatalf("%s is away already", s.Pod)
 	}
-	if s.Joining {
-		t.Fatalf("%s goes while it joins", s.Pod)
+	for _, o := range w.within() {
+		if s.Joining && o.Pod != s.Pod && o.Pod != w.Primary && !w.follows(o) {
+			t.Fatalf("%s goes while it joins, and %s does not follow either", s.Pod, o.Pod)
+		}
 	}
 	if step.Verb == Replace && !s.Outdated || step.Verb == Restart && !s.Restart {
 		t.Fatalf("%s need not go", s.Pod)

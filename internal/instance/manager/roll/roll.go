@@ -135,15 +135,15 @@ func better(a, b *Server) bool {
 // broken returns an outdated standby that is not ready, or nil. It is replaced whatever else
 // is broken, since otherwise a broken change could not be corrected by another one. A standby
 // that streams nevertheless may be the one that acknowledges writes, so it is replaced only
-// while the others exist and stream too. One that joins is not broken: two of them that left at once could take the majority
-// with them, and a copy would begin from the start.
+// while the others exist and stream too. So is one that joins: two of them that left at once could take the majority with them.
 func (c Cluster) broken() *Server {
 	calm := c.all(func(s *Server) bool { return s.Pod == c.Primary || c.follows(s) })
 	for _, s := range slices.Backward(c.within()) {
-		if s.Pod == c.Primary || !s.Exists || s.Deleting || s.Ready || s.Joining || !s.Outdated {
+		if s.Pod == c.Primary || !s.Exists || s.Deleting || s.Ready || !s.Outdated {
 			continue
 		}
-		if !s.Streaming || calm {
+		others := c.all(func(o *Server) bool { return o.Pod == s.Pod || o.Pod == c.Primary || c.follows(o) })
+		if s.Joining && others || !s.Joining && !s.Streaming || calm {
 			return s
 		}
 	}

@@ -91,9 +91,14 @@ func TestNext(t *testing.T) {
 			want:   Step{Verb: Replace, Pod: "db-1", Message: "Replacing db-1"},
 		},
 		"Joining": {
-			reason: "One that joins is waited for, so that no two leave at once, and no copy begins from the start",
+			reason: "Of several that join none is replaced, so that no two leave at once",
 			in:     cluster(outdated(0, 1, 2), server(1, joining), server(2, joining)),
 			want:   Step{Message: "Waiting for db-1 to follow the primary"},
+		},
+		"JoiningAlone": {
+			reason: "The others do not need one that joins: a change that makes it too slow to catch up can be corrected",
+			in:     cluster(outdated(0, 1, 2), server(1, joining)),
+			want:   Step{Verb: Replace, Pod: "db-1", Message: "Replacing db-1"},
 		},
 		"BrokenBesideJoining": {
 			reason: "One that is not in the group is replaced meanwhile",

@@ -174,9 +174,8 @@ func (f Files) Aside(own bool, at time.Time) string {
 	return dataFolder + "-" + why + "-" + at.UTC().Format("20060102T150405Z")
 }
 
-// SetAside moves the data to another folder of the volume. What was set aside before stays if no other server had it.
-// The server must not run.
-func (f Files) SetAside(folder string) error {
+// ForgetFailed removes what was set aside before and other servers had: there may be no room for more because of it.
+func (f Files) ForgetFailed() error {
 	former, err := filepath.Glob(f.DataDir() + "-" + failed + "-*")
 	if err != nil {
 		return fmt.Errorf("cannot find what was set aside before: %w", err)
@@ -185,6 +184,15 @@ func (f Files) SetAside(folder string) error {
 		if err := os.RemoveAll(name); err != nil {
 			return fmt.Errorf("cannot remove what was set aside before: %w", err)
 		}
+	}
+	return nil
+}
+
+// SetAside moves the data to another folder of the volume. What was set aside before stays if no other server had it.
+// The server must not run.
+func (f Files) SetAside(folder string) error {
+	if err := f.ForgetFailed(); err != nil {
+		return err
 	}
 	if err := os.Rename(f.DataDir(), filepath.Join(f.Volume, folder)); err != nil {
 		return fmt.Errorf("cannot set the data aside: %w", err)

@@ -47,13 +47,19 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 	if action.Verb != group.Stay && action.Verb != group.SetAside {
 		s.log.Info("Executing action", "action", action.Verb)
 	}
-	if action.Verb != group.SetAside && (action.Message != "" || !s.fails) {
+	if action.Verb != group.SetAside && (action.Verb == group.Stay && action.Message != "" || !s.fails) {
 		s.hold(instance.Held{Message: action.Message, Undecided: action.Undecided}, action.Servers)
 	}
 	err = s.act(ctx, action, &c)
 	s.acted(&action, err)
+	if errors.Is(err, errNotYet) {
+		return nil
+	}
 	return err
 }
+
+// errNotYet is returned by a step that waits until it is due, or possible.
+var errNotYet = errors.New("the step waits")
 
 // acted notes whether a step has changed anything. One that fails has the status say why until it succeeds.
 func (s *Supervisor) acted(action *group.Action, err error) {
@@ -64,8 +70,8 @@ func (s *Supervisor) acted(action *group.Action, err error) {
 		s.idle = time.Now()
 	}
 	switch {
-	case action.Verb == group.Stay, action.Verb == group.SetAside, errors.Is(err, errChanged):
-		// It is decided again.
+	case action.Verb == group.Stay, action.Verb == group.SetAside, action.Verb == group.Restore, errors.Is(err, errChanged), errors.Is(err, errNotYet):
+		// It is decided again, or reports itself.
 	case err != nil:
 		s.fails = true
 		s.say(fmt.Sprintf("Cannot %s, retrying: %s", action.Verb, strings.ReplaceAll(err.Error(), "\n", "; ")))
@@ -112,7 +118,7 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 		return s.bootstrap(ctx, action.Verb == group.StandAlone && s.renamed, c)
 	case group.Join, group.JoinByCopy:
 		if !s.known(ctx) {
-			return nil
+			return errNotYet
 		}
 		s.setAlone(false)
 		s.configure(ctx)
@@ -246,7 +252,10 @@ func (s *Supervisor) join(ctx context.Context, byCopy bool, c *group.Cluster) er
 // transactions of its own waits for a user: they may have been acknowledged, and exist nowhere else.
 func (s *Supervisor) setAside(ctx context.Context, action group.Action, c *group.Cluster) error {
 	if time.Since(s.cramped) < roomPeriod {
-		return nil
+		return errNotYet
+	}
+	if err := s.Files.ForgetFailed(); err != nil {
+		return err
 	}
 	holds := fmt.Sprintf("volume claim %s %s", instance.VolumeClaim(s.Pod), action.Message)
 	room, err := s.Files.HasRoom()
@@ -256,7 +265,7 @@ func (s *Supervisor) setAside(ctx context.Context, action group.Action, c *group
 	if action.Own && !room {
 		s.cramped = time.Now()
 		s.say(fmt.Sprintf("%s, and has no room to set that data aside for a copy of a member: enlarge the volume claim, or delete it and pod %s if those transactions are not needed", holds, s.Pod))
-		return nil
+		return errNotYet
 	}
 	s.say("")
 	if !room {

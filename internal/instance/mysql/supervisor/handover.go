@@ -126,6 +126,11 @@ func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (to *grou
 		if pod == s.Pod || err == nil && c.Ordinal(pod) >= c.Size || s.outside.Leaving(within, pod) {
 			continue
 		}
+		if err == nil && c.Record.Ran() && c.Record.Members[pod] == "" {
+			// If it were lost after it has led, the others would not wait for it.
+			waiting = true
+			continue
+		}
 		if m.State == group.Online && own.MayLead(m) {
 			pods, members[pod] = append(pods, pod), m
 		}

@@ -26,6 +26,7 @@ func TestCandidate(t *testing.T) {
 		silent  map[string]bool
 		leaving map[string]bool
 		away    bool
+		record  map[string]string
 		want    string
 		spare   bool
 		waits   bool
@@ -40,11 +41,13 @@ func TestCandidate(t *testing.T) {
 		"AllSilent":  {reason: "None has to: MySQL knows its members by itself.", size: 3, states: []group.State{online, online, online}, silent: map[string]bool{pod(1): true, pod(2): true}, want: pod(1), spare: true},
 		"SilentFull": {reason: "Nothing is known of one that does not answer.", size: 3, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true}, silent: map[string]bool{pod(2): true}, want: pod(2), spare: true},
 		"Away":       {reason: "Without the API server one of them leads.", size: 3, away: true, states: []group.State{online, online, online}, full: map[string]bool{pod(1): true}, want: pod(2), spare: true},
+		"Recorded":   {reason: "One that is recorded.", size: 3, states: []group.State{online, online, online}, record: map[string]string{pod(0): "0", pod(2): "2"}, want: pod(2), waits: true},
+		"Unrecorded": {reason: "If one that is not led and was lost, what it acknowledges would be lost too: it records itself first.", size: 3, states: []group.State{online, online}, record: map[string]string{pod(0): "0"}, waits: true},
 		"OnlyOne":    {reason: "The last one does, too.", size: 3, states: []group.State{online, online}, full: map[string]bool{pod(1): true}, want: pod(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := group.Report{}
-			o := &heirs{size: c.size, away: c.away, leaving: c.leaving, reports: map[string]group.Report{}}
+			o := &heirs{size: c.size, record: c.record, away: c.away, leaving: c.leaving, reports: map[string]group.Report{}}
 			for n, state := range c.states {
 				own.Members = append(own.Members, group.Member{Address: pod(n), State: state})
 				if !c.silent[pod(n)] {
@@ -120,6 +123,7 @@ type heirs struct {
 	Outside
 
 	size    int
+	record  map[string]string
 	away    bool
 	leaving map[string]bool
 	reports map[string]group.Report
@@ -143,7 +147,7 @@ func (o *heirs) Cluster(context.Context) (group.Cluster, error) {
 	if o.away {
 		return group.Cluster{}, errors.New("the API server does not answer")
 	}
-	return group.Cluster{Size: o.size, Ordinal: ordinal}, nil
+	return group.Cluster{Size: o.size, Ordinal: ordinal, Record: group.Record{Members: o.record}}, nil
 }
 
 func (o *heirs) Leaving(_ context.Context, pod string) bool { return o.leaving[pod] }

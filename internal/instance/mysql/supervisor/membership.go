@@ -38,6 +38,9 @@ func (s *Supervisor) tend(ctx context.Context, own *group.Report) error {
 		s.say(action.Message)
 		return s.leave(context.WithoutCancel(ctx))
 	}
+	if err := s.enrollSelf(ctx, own, &c.Record); err != nil {
+		return err
+	}
 	if own.State != group.Online || !own.Primary {
 		s.opened = false
 	} else if err := s.lead(ctx, own, &c); err != nil {
@@ -133,6 +136,15 @@ func (s *Supervisor) others(own *group.Report) []string {
 	return others
 }
 
+// enrollSelf records this member if it has data of its own and is not recorded: the primary removes one that was away for a
+// while, also just before it is in the view again, and adds none that may still copy another.
+func (s *Supervisor) enrollSelf(ctx context.Context, own *group.Report, record *group.Record) error {
+	if own.Data != group.Whole || own.Standalone || !record.Confirmed || own.Group != record.Name {
+		return nil
+	}
+	return s.register(ctx, record, true)
+}
+
 // enroll has the record say who is in the primary's view. A member that is outside of it has
 // acknowledged nothing that this server does not have, and is removed after a while.
 func (s *Supervisor) enroll(ctx context.Context, own *group.Report, c *group.Cluster) error {
@@ -188,7 +200,7 @@ func (s *Supervisor) dismiss(ctx context.Context, own *group.Report) {
 }
 
 // members returns the members that the record has to have, given the states of the pods in the primary's view. One that copies
-// another server is not added before it is online; one that recovers with data of its own has recorded itself.
+// another server is not added before it is online; one that recovers with data of its own records itself.
 func (s *Supervisor) members(in map[string]group.State, c *group.Cluster) map[string]string {
 	members, away := map[string]string{}, map[string]time.Time{}
 	for pod, uid := range c.Record.Members {
@@ -196,11 +208,11 @@ func (s *Supervisor) members(in map[string]group.State, c *group.Cluster) map[st
 		if !known {
 			since = time.Now()
 		}
-		if in[pod] == "" {
-			away[pod] = since
-		}
-		if in[pod] != "" || time.Since(since) < awayFor {
+		switch {
+		case in[pod] != "":
 			members[pod] = uid
+		case time.Since(since) < awayFor:
+			members[pod], away[pod] = uid, since
 		}
 	}
 	for pod, state := range in {

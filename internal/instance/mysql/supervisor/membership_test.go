@@ -52,6 +52,45 @@ func TestMembers(t *testing.T) {
 			if diff := cmp.Diff(c.want, s.members(in, &cluster)); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", c.reason, diff)
 			}
+			for pod := range s.away {
+				if c.want[pod] == "" {
+					t.Errorf("%s\n%s counts as away after it was removed: it would be removed again as soon as it records itself", c.reason, pod)
+				}
+			}
+		})
+	}
+}
+
+// TestEnrollSelf: which member records itself.
+func TestEnrollSelf(t *testing.T) {
+	member := group.Report{Data: group.Whole, Running: true, Group: partedGroup, State: group.Recovering}
+	for name, c := range map[string]struct {
+		reason string
+		own    func(*group.Report)
+		record func(*group.Record)
+		want   bool
+	}{
+		"Removed":    {reason: "It was away for so long that the primary has removed it, as it joined.", want: true},
+		"Copies":     {reason: "What it has is not complete.", own: func(r *group.Report) { r.Data = group.Copy }},
+		"Founding":   {reason: "The group is not confirmed.", record: func(r *group.Record) { r.Confirmed = false }},
+		"Another":    {reason: "It is in another group, which it leaves.", own: func(r *group.Report) { r.Group = "another" }},
+		"Standalone": {reason: "It is recorded before it takes writes.", own: func(r *group.Report) { r.Standalone = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own, o := member, &parted{record: group.Record{Name: partedGroup, Epoch: 1, Confirmed: true, Members: map[string]string{pod(1): "uid-1"}}}
+			if c.own != nil {
+				c.own(&own)
+			}
+			if c.record != nil {
+				c.record(&o.record)
+			}
+			s, record := &Supervisor{Config: Config{Pod: pod(0), Claim: "uid-0"}, outside: o}, o.record
+			if err := s.enrollSelf(t.Context(), &own, &record); err != nil {
+				t.Fatal(err)
+			}
+			if _, got := o.record.Members[pod(0)]; got != c.want || (record.Members[pod(0)] != "") != c.want {
+				t.Errorf("%s\nenrollSelf(): recorded %t, want %t", c.reason, got, c.want)
+			}
 		})
 	}
 }

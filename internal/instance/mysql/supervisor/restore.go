@@ -22,7 +22,7 @@ const (
 // transactions.
 func (s *Supervisor) restore(ctx context.Context, record *group.Record) error {
 	if !s.restoreFailed.IsZero() && time.Since(s.restoreFailed) < s.restorePause {
-		return nil
+		return errNotYet
 	}
 	if record.Founder != s.Pod {
 		with := *record

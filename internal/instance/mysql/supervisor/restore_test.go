@@ -107,7 +107,7 @@ func TestRestoreFails(t *testing.T) {
 	if diff := cmp.Diff(&instance.RestoreState{Message: "the store is away", Failed: true}, s.Restoring()); diff != "" {
 		t.Errorf("what is reported: -want, +got:\n%s", diff)
 	}
-	if err := s.restore(t.Context(), &group.Record{Founder: pod(0)}); err != nil || calls != 1 {
+	if err := s.restore(t.Context(), &group.Record{Founder: pod(0)}); !errors.Is(err, errNotYet) || calls != 1 {
 		t.Errorf("restore() again at once: want nothing, got %d calls and %v", calls, err)
 	}
 	if data, err := s.Files.Data(); err != nil || data != "empty" {
