@@ -62,8 +62,10 @@ func startCopied(t *testing.T) *copied {
 	c.uri = func(string) string {
 		return fmt.Sprintf("mysql://%s@127.0.0.1:%d/", url.UserPassword(dumperUser, password), port)
 	}
+	c.root = atSocket(t, socket)
 	c.up = func() {
-		must(t, d.Start(t.Context(), discard, accepts(port), path, append(common, "--socket="+socket, "--pid-file="+filepath.Join(d.Dir, "pid"),
+		// It listens at its port a moment before it does at its socket.
+		must(t, d.Start(t.Context(), discard, c.root.PingContext, path, append(common, "--socket="+socket, "--pid-file="+filepath.Join(d.Dir, "pid"),
 			"--bind-address=127.0.0.1", "--port="+strconv.Itoa(port), "--mysqlx=OFF", "--secure-file-priv=NULL", "--innodb-buffer-pool-size=32M", "--skip-name-resolve=ON",
 			"--ssl-ca="+c.authority, "--ssl-cert="+certificate, "--ssl-key="+key, "--require-secure-transport=ON",
 			// As on the servers of a DatabaseCluster.
@@ -74,7 +76,6 @@ func startCopied(t *testing.T) *copied {
 	}
 	c.down = d.Kill
 	c.up()
-	c.root = atSocket(t, socket)
 	const quoted = `'p4ss:w/rd@%7\\"\'#x'`
 	c.exec(t,
 		"SET sql_log_bin = 0", "CREATE USER replication@'%' IDENTIFIED BY 'secret'", "GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREAM ON *.* TO replication@'%'", "SET sql_log_bin = 1",
