@@ -89,7 +89,7 @@ func (d *cluster) archiving() verdict {
 	case a.Lost():
 		return verdict{reason: appsv1.ReasonArchiveGap, message: "The repository holds no backup: nothing can be restored until " + d.gapBackup() + " has made one"}
 	case a.Open() && d.archivesLogs():
-		return verdict{reason: appsv1.ReasonArchiveGap, message: clip("Transactions " + a.Gaps[0].String() + " are in no binary log any more: what was written after them can be restored once a backup is complete, which starts automatically")}
+		return verdict{reason: appsv1.ReasonArchiveGap, message: clip("Transactions " + a.Gaps[0].String() + " are not archived, and cannot be any more: what was written after them can be restored once a backup is complete, which starts automatically")}
 	case a.Open():
 		return verdict{reason: appsv1.ReasonArchiveGap, message: "WAL " + d.openGap().String() + " is lost: what was written after it can be restored once " + d.gapBackup() + " has made a backup"}
 	case a.Recoverable == nil:

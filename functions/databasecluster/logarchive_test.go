@@ -121,7 +121,7 @@ func TestLogArchiveReported(t *testing.T) {
 		},
 		{
 			reason: "Binary logs were lost.", archive: &instance.Archive{Recoverable: &at, BackedUp: true, Gaps: []instance.Gap{{First: lost, Last: lost, From: &at}}}, runs: "gap-",
-			want: "False ArchiveGap Transactions " + lost + " are in no binary log any more: what was written after them can be restored once a backup is complete, which starts automatically",
+			want: "False ArchiveGap Transactions " + lost + " are not archived, and cannot be any more: what was written after them can be restored once a backup is complete, which starts automatically",
 		},
 		{
 			reason: "A backup has them.", archive: &instance.Archive{Recoverable: &at, BackedUp: true, Gaps: []instance.Gap{{First: lost, Last: lost, From: &at, To: &at}}},
