@@ -168,7 +168,13 @@ func TestBufferPool(t *testing.T) {
 }
 
 // TestPerformanceSchema: a single server for development has none unless the claim asks for it. Members of a group need it.
+// These have a smaller one than MySQL's default, unless the claim has another size.
 func TestPerformanceSchema(t *testing.T) {
+	modest := []string{
+		`performance_schema_digests_size="2000"`, `performance_schema_error_size="0"`,
+		`performance_schema_events_stages_history_long_size="1000"`, `performance_schema_events_statements_history_long_size="1000"`,
+		`performance_schema_events_transactions_history_long_size="1000"`, `performance_schema_events_waits_history_long_size="1000"`,
+	}
 	for name, tc := range map[string]struct {
 		size        int32
 		environment appsv1.Environment
@@ -177,8 +183,9 @@ func TestPerformanceSchema(t *testing.T) {
 	}{
 		"Development": {size: 1, want: []string{`performance_schema="OFF"`}},
 		"Asked":       {size: 1, parameters: map[string]string{"performance_schema": "ON"}, want: []string{`performance_schema="OFF"`, `performance_schema="ON"`}},
-		"Group":       {size: 3},
-		"Staging":     {size: 1, environment: appsv1.Staging},
+		"Group":       {size: 3, want: modest},
+		"Staging":     {size: 1, environment: appsv1.Staging, want: modest},
+		"Digests":     {size: 3, parameters: map[string]string{"performance_schema_digests_size": "10000"}, want: append(slices.Clone(modest), `performance_schema_digests_size="10000"`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := claimed(tc.size, 0, tc.parameters)
@@ -233,7 +240,7 @@ func options(text string) []string {
 func TestVariables(t *testing.T) {
 	const pool = 64 * mebibyte
 	own := map[string]string{
-		"innodb_redo_log_capacity": strconv.Itoa(pool), "log_error_verbosity": "2",
+		"innodb_log_buffer_size": "16777216", "innodb_redo_log_capacity": strconv.Itoa(pool), "log_error_verbosity": "2",
 		"max_binlog_size": "134217728", "max_user_connections": "131",
 	}
 	for name, tc := range map[string]struct {

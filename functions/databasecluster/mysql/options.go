@@ -42,9 +42,22 @@ func (d cluster) base() []option {
 		{"open_files_limit", "65536"},
 	}
 	if d.single() {
-		out = append(out, option{"performance_schema", "OFF"}, option{"innodb_log_buffer_size", "8388608"})
+		return append(out, option{"performance_schema", "OFF"}, option{"innodb_log_buffer_size", "8388608"})
 	}
-	return out
+	return append(out, modest...)
+}
+
+// modest are options of servers with a performance schema. A server writes to all memory of its performance schema
+// and log buffer as it starts. With these it has 180 MiB less resident, and starts the sooner: it keeps fewer
+// statements, and no statistics of errors, of which it has those of each thread, account, user and host.
+var modest = []option{
+	{"innodb_log_buffer_size", "16777216"},
+	{"performance_schema_digests_size", "2000"},
+	{"performance_schema_error_size", "0"},
+	{"performance_schema_events_stages_history_long_size", "1000"},
+	{"performance_schema_events_statements_history_long_size", "1000"},
+	{"performance_schema_events_transactions_history_long_size", "1000"},
+	{"performance_schema_events_waits_history_long_size", "1000"},
 }
 
 // options returns the file of options that servers start with, in which those of the claim come last: those

@@ -32,6 +32,8 @@ var allowed = []string{
 	"max_prepared_stmt_count", "max_seeks_for_key", "max_sort_length", "max_sp_recursion_depth", "max_user_connections", "min_examined_row_limit",
 	"net_buffer_length", "net_read_timeout", "net_retry_count", "net_write_timeout", "ngram_token_size", "old_alter_table", "open_files_limit",
 	"optimizer_prune_level", "optimizer_search_depth", "optimizer_switch", "optimizer_trace_limit", "optimizer_trace_max_mem_size", "performance_schema",
+	"performance_schema_digests_size", "performance_schema_error_size", "performance_schema_events_stages_history_long_size",
+	"performance_schema_events_statements_history_long_size", "performance_schema_events_transactions_history_long_size", "performance_schema_events_waits_history_long_size",
 	"preload_buffer_size", "query_alloc_block_size", "query_prealloc_size", "range_alloc_block_size", "range_optimizer_max_mem_size", "read_buffer_size",
 	"read_rnd_buffer_size", "regexp_stack_limit", "regexp_time_limit", "replica_parallel_workers", "schema_definition_cache", "select_into_buffer_size",
 	"show_gipk_in_create_table_and_information_schema", "sort_buffer_size", "sql_mode", "sql_require_primary_key", "stored_program_cache",
@@ -54,7 +56,9 @@ var atStart = []string{
 	"innodb_buffer_pool_load_at_startup", "innodb_buffer_pool_size", "innodb_ft_cache_size", "innodb_ft_enable_stopword", "innodb_ft_max_token_size",
 	"innodb_ft_min_token_size", "innodb_ft_sort_pll_degree", "innodb_ft_total_cache_size", "innodb_open_files", "innodb_page_cleaners", "innodb_purge_threads",
 	"innodb_read_io_threads", "innodb_rollback_on_timeout", "innodb_sort_buffer_size", "innodb_strict_mode", "innodb_sync_array_size",
-	"innodb_write_io_threads", "max_binlog_cache_size", "max_digest_length", "ngram_token_size", "open_files_limit", "performance_schema", "replica_parallel_workers",
+	"innodb_write_io_threads", "max_binlog_cache_size", "max_digest_length", "ngram_token_size", "open_files_limit", "performance_schema",
+	"performance_schema_digests_size", "performance_schema_error_size", "performance_schema_events_stages_history_long_size",
+	"performance_schema_events_statements_history_long_size", "performance_schema_events_transactions_history_long_size", "performance_schema_events_waits_history_long_size", "replica_parallel_workers",
 	"sql_require_primary_key", "table_open_cache_instances", "thread_stack",
 }
 
