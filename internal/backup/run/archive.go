@@ -65,8 +65,8 @@ type Archived struct {
 	Until time.Time
 
 	// Missing are transactions that were lost: they are in no segment, and the newest backup that was known when this
-	// was noticed does not have them. Before is the newest time before them that can be restored to, or zero if it is
-	// not known, and Ended is when the first backup with them was complete, or zero while there is none.
+	// was noticed does not have them. Before is the newest time before the first of them that can be restored to, or zero
+	// if it is not known, and Ended is when the first backup with them was complete, or zero while there is none.
 	Missing       gtid.Set
 	Before, Ended time.Time
 
@@ -171,6 +171,9 @@ type archiver struct {
 	sampled, compared time.Time
 	vouched           bool
 
+	// last is the latest time at which a transaction that is archived was committed, or zero.
+	last time.Time
+
 	// had are the transactions that the primary had by the store's record, where there are no segments.
 	had gtid.Set
 
@@ -210,7 +213,7 @@ func (a *archiver) archive(ctx context.Context) error {
 	if large, ok := errors.AsType[*tooLargeError](err); ok {
 		// A backup has it, and without it nothing after it would be archived.
 		a.have = a.have.Union(large.ID)
-		a.lose(large.ID)
+		a.lose(large.ID, a.last)
 	}
 	return err
 }
@@ -359,7 +362,7 @@ func (a *archiver) begin(ctx context.Context) error {
 	if system != a.system {
 		a.lacks = time.Time{}
 		a.system, a.known, a.newest, a.newestHas, a.sample, a.recorded = system, false, "", gtid.Set{}, nil, time.Time{}
-		a.had = gtid.Set{}
+		a.had, a.last = gtid.Set{}, time.Time{}
 		a.state, a.stopped = Archived{}, ""
 	}
 	if !a.known {
@@ -369,7 +372,7 @@ func (a *archiver) begin(ctx context.Context) error {
 	}
 	if lost := purged.Minus(a.have); !lost.IsEmpty() {
 		a.have = a.have.Union(lost)
-		a.lose(lost)
+		a.lose(lost, a.last)
 	}
 	if err := a.look(ctx); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/backup/segment"
 	"github.com/storeplane/storeplane/internal/gtid"
 )
 
@@ -200,6 +201,35 @@ func TestLarge(t *testing.T) {
 					t.Errorf("%s\narchived and missing: -want, +got:\n%s", tc.reason, diff)
 				}
 			})
+		})
+	}
+}
+
+// TestLose: while a gap is open the newest time that can be restored to is that of the last transaction before it, whatever
+// is archived and lost after it.
+func TestLose(t *testing.T) {
+	const uuid = "541947d5-eac4-11f1-aa87-02fc00000001"
+	at := func(minute int) time.Time { return time.Date(2026, 11, 30, 10, minute, 0, 0, time.UTC) }
+	missing, ended := transactions(t, uuid+":9"), transactions(t, uuid+":5")
+	for name, tc := range map[string]struct {
+		reason string
+		state  Archived
+		want   time.Time
+	}{
+		"First":  {reason: "That nothing was committed until 10:19 is not known to a restore any more.", state: Archived{Until: at(19)}, want: at(18)},
+		"Second": {reason: "A restore gets no further than the first one.", state: Archived{Until: at(19), Missing: missing, Before: at(1)}, want: at(1)},
+		"Known":  {reason: "That of the first one is not known.", state: Archived{Until: at(19), Missing: missing}},
+		"Ended":  {reason: "A backup has the first one.", state: Archived{Until: at(19), Missing: ended, Before: at(1), Ended: at(5)}, want: at(18)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := archivingOf(t, t.TempDir(), &streamed{})
+			a.state = tc.state
+			a.extend(segment.Segment{Last: at(18)})
+			a.extend(segment.Segment{Last: at(17)})
+			a.lose(transactions(t, uuid+":11"), a.last)
+			if !a.state.Before.Equal(tc.want) || !a.state.Ended.IsZero() || !a.state.Missing.Contains(transactions(t, uuid+":11")) {
+				t.Errorf("%s\nlose(): want the time %s before an open gap, got %s, ended %s, missing %s", tc.reason, tc.want, a.state.Before, a.state.Ended, a.state.Missing)
+			}
 		})
 	}
 }

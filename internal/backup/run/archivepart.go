@@ -208,6 +208,7 @@ func (a *archiver) cut(ctx context.Context, f *os.File) error {
 		return fmt.Errorf("cannot archive binary logs: %w", err)
 	}
 	a.have, a.cuts = a.have.Union(s.Transactions), true
+	a.extend(s)
 	a.part = part{file: a.part.file, start: a.part.end, end: a.part.end}
 	a.stored.Store(a.part.end)
 	a.state.Problem = a.stopped

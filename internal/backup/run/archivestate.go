@@ -40,6 +40,7 @@ func (a *archiver) resume(ctx context.Context, purged gtid.Set) error {
 			continue
 		}
 		have, found = have.Union(s.Before).Union(s.Transactions), true
+		a.extend(s)
 	}
 	if !found {
 		a.sayf("the archive of binary logs begins")
@@ -59,20 +60,32 @@ func (a *archiver) resume(ctx context.Context, purged gtid.Set) error {
 		case err != nil:
 			return err
 		case m != nil && !has.Contains(purged):
-			a.lose(purged.Minus(has))
+			a.lose(purged.Minus(has), time.Time{})
 		}
 	}
 	a.have, a.known = have, true
 	return nil
 }
 
+// extend notes that a segment is in the store.
+func (a *archiver) extend(s segment.Segment) {
+	if s.Last.After(a.last) {
+		a.last = s.Last
+	}
+}
+
 // lose notes that transactions are in no segment, and will be in none: they are in no binary log any more, or too large.
-func (a *archiver) lose(lost gtid.Set) {
+// The time is that of the last transaction before them, or zero if it is not known. While no backup has ended a gap, a
+// restore reaches no later time: that nothing was committed for a while after it is known only as long as nothing is missing.
+func (a *archiver) lose(lost gtid.Set, last time.Time) {
 	if a.state.Ended.IsZero() && a.state.Missing.Contains(lost) {
 		return
 	}
 	a.sayf("%d transactions are not archived, and cannot be any more: %s", lost.Len(), lost)
-	a.state.Missing, a.state.Before, a.state.Ended = a.state.Missing.Union(lost), a.state.Until, time.Time{}
+	if a.state.Missing.IsEmpty() || !a.state.Ended.IsZero() {
+		a.state.Before = last
+	}
+	a.state.Missing, a.state.Ended = a.state.Missing.Union(lost), time.Time{}
 }
 
 // newestCopy returns the newest backup of the database with its transactions, or nil.
@@ -129,7 +142,7 @@ func (a *archiver) look(ctx context.Context) error {
 			return err
 		}
 		if lost := all.Missing(has); !lost.IsEmpty() {
-			a.lose(lost)
+			a.lose(lost, time.Time{})
 		}
 	}
 	a.newest, a.newestHas = m.ID, has
