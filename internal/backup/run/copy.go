@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,7 +18,9 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 	"github.com/storeplane/storeplane/internal/backup/engine/mysql"
 	"github.com/storeplane/storeplane/internal/backup/folder"
+	"github.com/storeplane/storeplane/internal/backup/segment"
 	"github.com/storeplane/storeplane/internal/backup/stream"
+	"github.com/storeplane/storeplane/internal/gtid"
 )
 
 // copies is method physical of engine mysql: the files of a server are copied by its plugin clone. A throw-away server
@@ -79,6 +82,9 @@ func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
 	if m.System, err = donor.System(ctx); err != nil {
 		return err
 	}
+	if err := j.continued(ctx, donor, m.System); err != nil {
+		return err
+	}
 	scratch, err := os.OpenRoot(j.Scratch)
 	if err != nil {
 		return unusable(err)
@@ -89,6 +95,9 @@ func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
 		return err
 	}
 	if err := j.clone(ctx, remote, donor, scratch); err != nil {
+		return err
+	}
+	if err := sameSystem(ctx, donor, m.System); err != nil {
 		return err
 	}
 	if err := j.prove(ctx, remote, m); err != nil {
@@ -103,6 +112,84 @@ func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
 	}
 	m.Archived, err = j.archived(ctx, m.System)
 	return err
+}
+
+// executing is a server that is copied.
+type executing interface {
+	System(ctx context.Context) (string, error)
+	Executed(ctx context.Context) (gtid.Set, error)
+}
+
+const (
+	// catchUpWithin is how long a server may take to execute what is archived already, and catchUpPoll how often it is
+	// asked.
+	catchUpWithin = time.Minute
+	catchUpPoll   = time.Second
+)
+
+// continued returns an error unless a server has all that is archived of its data, once it has had time to execute it. One
+// that lacks some has an older state, as that of a volume that was put back: a backup with what it has written since would
+// be restored with what is archived of the history that was given up.
+func (j *job) continued(ctx context.Context, donor executing, system string) error {
+	archived, err := j.archivedOf(ctx, system)
+	if err != nil {
+		return err
+	}
+	for end := j.Now().Add(catchUpWithin); ; {
+		executed, err := donor.Executed(ctx)
+		if err != nil {
+			return err
+		}
+		lacks := archived.Minus(executed)
+		if lacks.IsEmpty() {
+			return nil
+		}
+		if !j.Now().Before(end) {
+			return backup.Errorf(backup.SourceUnreachable, "the server lacks %d transactions that are archived of its data: %s. It is not backed up before it has them, or its data counts as another history", lacks.Len(), lacks)
+		}
+		if err := wait(ctx, catchUpPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// archivedOf returns the transactions of a database that are known to be archived, from the newest segments and the record of
+// how far the archive is.
+func (j *job) archivedOf(ctx context.Context, system string) (gtid.Set, error) {
+	logs := *j
+	var err error
+	if logs.store, err = j.storeOf(ctx, backup.BinaryLog); err != nil {
+		return gtid.Set{}, err
+	}
+	defer func() { _ = logs.store.Close() }()
+	var out gtid.Set
+	switch r, err := logs.reached(ctx, system); {
+	case err != nil:
+		return out, err
+	case r != nil:
+		out = r.Executed
+	}
+	l, err := logs.store.Newest(ctx, resumeFrom)
+	if err != nil {
+		return out, err
+	}
+	for _, item := range l.Good() {
+		if s, err := segment.Of(item.Manifest); err == nil && s.System == system {
+			out = out.Union(s.Transactions)
+		}
+	}
+	return out, nil
+}
+
+// sameSystem returns an error if the data of a server has got another identifier since.
+func sameSystem(ctx context.Context, donor executing, system string) error {
+	switch now, err := donor.System(ctx); {
+	case err != nil:
+		return err
+	case now != system:
+		return backup.Errorf(backup.SourceUnreachable, "the data of the server became another history while it was copied: back it up again")
+	}
+	return nil
 }
 
 // archived reports whether the binary logs of a database are being archived beside its copies. A restore that is to
