@@ -23,8 +23,9 @@ type Record struct {
 	Confirmed bool   `json:"confirmed,omitempty"`
 
 	// Members are the servers that may have acknowledged what no other has: pods, with the UIDs of
-	// their volume claims. Each server records itself before it joins, and the primary removes
-	// those that have left. A group that took writes has some.
+	// their volume claims. Each server with data of its own records itself before it joins, and again while it
+	// is in the group. One that copies another is added once its copy is complete. The primary removes those
+	// that have left. A group that took writes has some.
 	Members map[string]string `json:"members,omitempty"`
 }
 
@@ -76,8 +77,10 @@ type Cluster struct {
 	Impatient bool
 
 	// Suspected is how often in a row this server was found to have transactions of its own, and
-	// Failures how often in a row it could not recover in its group.
+	// Failures how often in a row it could not recover in its group. InPlace is true if its volume has no room
+	// to set aside data that the group has.
 	Suspected, Failures int
+	InPlace             bool
 }
 
 // Verb is what a server does next.
@@ -111,7 +114,7 @@ const (
 	Leave Verb = "leave"
 
 	// SetAside sets the data aside so that the server copies another one.
-	SetAside Verb = "set aside"
+	SetAside Verb = "set the data aside"
 )
 
 // Action is what a server does next, and why it waits.
@@ -195,6 +198,8 @@ func (c *Cluster) follow(own, primary *Report) Action {
 	case primary.Standalone:
 		return wait("Waiting for %s, which is standalone, to form a group", primary.Pod)
 	case own.Data == Copy:
+		return c.copy("")
+	case primary.Transactions.Contains(own.Transactions) && c.Failures >= attempts && c.InPlace:
 		return c.copy("")
 	case primary.Transactions.Contains(own.Transactions) && c.Failures >= attempts:
 		return Action{Verb: SetAside, Message: fmt.Sprintf("could not be brought up to date in %d attempts", c.Failures)}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -20,7 +21,12 @@ type parted struct {
 	Outside
 
 	record group.Record
+
+	// copying is true if a third server copies the primary.
+	copying bool
 }
+
+func (o *parted) Known(context.Context) bool { return true }
 
 const partedGroup = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
@@ -50,9 +56,13 @@ func (o *parted) Peers(context.Context, ...string) map[string]group.Report {
 		return nil
 	}
 	member := group.Member{Server: "primary", Address: pod(1), State: group.Online, Primary: true}
-	return map[string]group.Report{pod(1): {
+	out := map[string]group.Report{pod(1): {
 		Pod: pod(1), Data: group.Whole, Running: true, Answers: true, Server: "primary", Group: partedGroup, State: group.Online, Primary: true, View: "1", Members: []group.Member{member}, Transactions: set,
 	}}
+	if o.copying {
+		out[pod(2)] = group.Report{Pod: pod(2), Data: group.Copy, Running: true, Answers: true, Server: "third", Group: partedGroup, State: group.Recovering, View: "1"}
+	}
+	return out
 }
 
 // TestSetAside: data that may have been acknowledged is set aside, or stays where it is until a user decides. What the
@@ -66,6 +76,7 @@ func TestSetAside(t *testing.T) {
 		has      string
 		members  []int
 		held     string
+		copying  bool
 		copies   bool
 		warning  string
 	}{
@@ -81,10 +92,15 @@ func TestSetAside(t *testing.T) {
 			reason: "What the members have is not needed, and stays until one of them is copied.", failures: 5, has: "1-8", members: []int{1}, copies: true,
 			warning: "DataSetAside: orders-mysql-0 copies a member: volume claim data-orders-mysql-0 could not be brought up to date in 5 attempts. The members have all of that data, which the copy replaces, since there is no room for both",
 		},
+		"NoRoomQueued": {
+			reason: "A member serves one copy at a time.", failures: 5, has: "1-8", members: []int{0, 1}, copying: true,
+			held:    "Waiting for orders-mysql-2, which copies a member: one server does at a time",
+			warning: "DataSetAside: orders-mysql-0 copies a member: volume claim data-orders-mysql-0 could not be brought up to date in 5 attempts. The members have all of that data, which the copy replaces, since there is no room for both",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorded := map[string]string{pod(0): "uid-" + pod(0), pod(1): "uid-" + pod(1)}
-			o := &parted{record: group.Record{Name: partedGroup, Epoch: 1, Confirmed: true, Members: recorded}}
+			o := &parted{record: group.Record{Name: partedGroup, Epoch: 1, Confirmed: true, Members: recorded}, copying: c.copying}
 			var warnings []string
 			s := New(Config{
 				Pod: pod(0), Claim: "uid-" + pod(0),
@@ -102,7 +118,7 @@ func TestSetAside(t *testing.T) {
 					break
 				}
 				// There is no server that could join by a copy.
-				if err := s.decide(t.Context(), &own); (err != nil) != c.copies {
+				if err := s.decide(t.Context(), &own); err != nil && !c.copies {
 					t.Fatal(err)
 				}
 				held, _ := s.Held()
@@ -137,5 +153,21 @@ func TestSetAside(t *testing.T) {
 				t.Errorf("%s\nits folder: %v", c.reason, err)
 			}
 		})
+	}
+}
+
+// TestSetAsideFails: what keeps data from being set aside is reported.
+func TestSetAsideFails(t *testing.T) {
+	o := &parted{record: group.Record{Name: partedGroup, Epoch: 1, Confirmed: true, Members: map[string]string{pod(0): "uid", pod(1): "uid"}}}
+	s := New(Config{
+		Pod: pod(0), Claim: "uid", Files: mysqld.Files{Volume: t.TempDir(), Room: func(string) (bool, error) { return false, errors.New("input/output error") }},
+	}, o, slog.New(slog.DiscardHandler), io.Discard)
+	s.failures = 5
+	own := group.Report{Pod: pod(0), Claim: "uid", Data: group.Whole, Running: true, Server: "own", State: group.Offline, Transactions: transactions(t, "1-8")}
+	if err := s.decide(t.Context(), &own); err == nil {
+		t.Error("decide(): no error")
+	}
+	if held, _ := s.Held(); held.Message != "Cannot set the data aside, retrying: input/output error" {
+		t.Errorf("the server waits for %q", held.Message)
 	}
 }

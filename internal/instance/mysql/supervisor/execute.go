@@ -22,7 +22,7 @@ func (s *Supervisor) decide(ctx context.Context, own *group.Report) error {
 	if err != nil {
 		return err
 	}
-	c.Pod, c.Address, c.Suspected, c.Failures = s.Pod, s.outside.Address(s.Pod), s.suspected, s.failures
+	c.Pod, c.Address, c.Suspected, c.Failures, c.InPlace = s.Pod, s.outside.Address(s.Pod), s.suspected, s.failures, s.inPlace
 	c.Impatient = !s.queued.IsZero() && time.Since(s.queued) > queueFor
 	// The others are asked after this server was observed: what the primary reports is newer than
 	// what this server has received.
@@ -70,7 +70,7 @@ func (s *Supervisor) acted(action *group.Action, err error) {
 		s.idle = time.Now()
 	}
 	switch {
-	case action.Verb == group.Stay, action.Verb == group.SetAside, action.Verb == group.Restore, errors.Is(err, errChanged), errors.Is(err, errNotYet):
+	case action.Verb == group.Stay, action.Verb == group.Restore, errors.Is(err, errChanged), errors.Is(err, errNotYet):
 		// It is decided again, or reports itself.
 	case err != nil:
 		s.fails = true
@@ -229,7 +229,7 @@ func (s *Supervisor) known(ctx context.Context) bool {
 	return time.Since(s.unknown) > knownFor
 }
 
-// join joins the group once the record has this server as a member: if all stop after that, it is
+// join joins the group. The record has a server with data of its own as a member first: if all stop after that, it is
 // waited for. What a copy replaces is no data any more from before the copy begins, and a server that copies another one is
 // no member that has to be waited for: all that it acknowledges the primary has.
 func (s *Supervisor) join(ctx context.Context, byCopy bool, c *group.Cluster) error {
@@ -269,9 +269,11 @@ func (s *Supervisor) setAside(ctx context.Context, action group.Action, c *group
 	}
 	s.say("")
 	if !room {
-		// MySQL removes what the server has once a member has agreed to be copied, and not before.
+		// MySQL removes what the server has once a member has agreed to be copied, and not before. Until it is this server's
+		// turn its data stays what it is.
+		s.inPlace = true
 		s.Warn(ctx, appsv1.ReasonDataSetAside, fmt.Sprintf("%s copies a member: %s. The members have all of that data, which the copy replaces, since there is no room for both", s.Pod, holds))
-		return s.join(ctx, true, c)
+		return nil
 	}
 	if err := s.register(ctx, &c.Record, false); err != nil {
 		return err

@@ -140,9 +140,11 @@ type Supervisor struct {
 	// recovering is true while it is on its way into the group, and failures is how often in a row it
 	// could not get there. opened is true once this primary lets clients in.
 	// queued is since when the server waits for its turn to copy a member, or zero.
-	// cramped is when the volume had no room last to set the data aside.
+	// cramped is when the volume had no room last to set the data aside. inPlace is true if a copy of a member is to replace
+	// the data where it is, for lack of room.
 	suspected  int
 	cramped    time.Time
+	inPlace    bool
 	queued     time.Time
 	recovering bool
 	failures   int
@@ -414,7 +416,7 @@ func (s *Supervisor) count(own *group.Report) {
 	switch {
 	case own.State == group.Online, own.Data == group.Copy:
 		// What could not be brought up to date is replaced by the copy.
-		s.recovering, s.failures = false, 0
+		s.recovering, s.failures, s.inPlace = false, 0, false
 	case own.State == group.Recovering:
 		s.recovering = true
 	case own.State == group.Failed && s.recovering:
