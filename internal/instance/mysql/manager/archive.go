@@ -28,13 +28,19 @@ func (p *primary) archived(desired *instance.Desired, before *instance.Archive, 
 // part gives the data another identifier where it lacks what is archived of it: what is written next does not continue that, and
 // a restore that applied both would make what there never was. The archive begins again with it, and so do the backups.
 func (p *primary) part(ctx context.Context, a *instance.Archive) {
-	if a == nil || !a.Parted || a.System == "" {
+	if !parts(a, p.began) {
 		return
 	}
 	renewed, err := p.server.RenewSystem(ctx, a.System)
 	if p.Note("give the data another identifier", err) && renewed {
 		p.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonArchiveGap, parted)
 	}
+}
+
+// parts reports whether a report has found that the data of this primary, which it is since a time, lacks what is archived. An
+// older report may be of other data.
+func parts(a *instance.Archive, began time.Time) bool {
+	return a != nil && a.Parted && a.System != "" && a.Reported != nil && a.Reported.After(began)
 }
 
 // parted is what an event about another history states.

@@ -62,3 +62,27 @@ func TestArchiveOf(t *testing.T) {
 		t.Errorf("without a ConfigMap: want nothing, got %+v", got)
 	}
 }
+
+// TestParts: a report parts the data of the primary that it is of, and no other.
+func TestParts(t *testing.T) {
+	began := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
+	before, after := began.Add(-time.Second), began.Add(6*time.Minute)
+	for name, tc := range map[string]struct {
+		reason  string
+		archive *instance.Archive
+		want    bool
+	}{
+		"None":       {reason: "Without an archive there is no other history."},
+		"Parted":     {reason: "It was found while this server was the primary.", archive: &instance.Archive{System: "one", Parted: true, Reported: &after}, want: true},
+		"Continues":  {reason: "It has what is archived.", archive: &instance.Archive{System: "one", Reported: &after}},
+		"Earlier":    {reason: "It was found of another primary, whose volume may have been replaced.", archive: &instance.Archive{System: "one", Parted: true, Reported: &before}},
+		"Unknown":    {reason: "It is not known of which data it is.", archive: &instance.Archive{Parted: true, Reported: &after}},
+		"Unreported": {reason: "There is no report yet.", archive: &instance.Archive{System: "one", Parted: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := parts(tc.archive, began); got != tc.want {
+				t.Errorf("%s\nparts(): got %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
