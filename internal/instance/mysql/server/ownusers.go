@@ -111,13 +111,16 @@ const renewFor = 10 * time.Second
 // all that was archived before. With from, only if that is the present one. It reports whether it has. The server must be the
 // primary. It is no error if the user of backups, which carries the identifier, does not exist.
 func (s Server) RenewSystem(ctx context.Context, from string) (renewed bool, err error) {
-	until := time.Now().Add(renewFor)
+	until, sent := time.Now().Add(renewFor), false
 	for {
 		err := s.with(ctx, changeTimeout, func(ctx context.Context, conn *sql.Conn) error {
 			statement, err := renewal(ctx, conn, from)
-			if renewed = err == nil && statement != ""; !renewed {
+			if err != nil || statement == "" {
+				// It may have another one by a statement whose answer was lost.
+				renewed = sent
 				return err
 			}
+			renewed, sent = true, true
 			if _, err := conn.ExecContext(ctx, statement); err != nil {
 				return fmt.Errorf("cannot give the data another identifier: %w", err)
 			}
