@@ -122,9 +122,11 @@ const (
 	ReasonRepositoryFull = "RepositoryFull"
 
 	// ReasonArchiveGap means that WAL, or with engine mysql binary logs, were lost before they were
-	// archived, or the store holds no backup: what was written after that can be restored once
-	// another backup is created, which starts automatically.
-	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy
+	// archived, or are too large for it, or the store holds no backup: what was written after that can
+	// be restored once another backup is created, which starts automatically. The event, of engine mysql
+	// alone, means that the data lacks what is archived of it, as an older state of a volume does, and
+	// counts as another history.
+	// +storeplane:of=DatabaseCluster: ArchivingHealthy, BackupHealthy, event
 	ReasonArchiveGap = "ArchiveGap"
 
 	// ReasonBackupProviderNotInstalled means that no provider verifies backups, or makes them where
@@ -261,7 +263,8 @@ const (
 	ReasonVolumesCompared = "VolumesCompared"
 
 	// ReasonDataSetAside means that a server copies the primary, or is rewound to it, and had data
-	// of its own: the message names the folder that holds it.
+	// of its own: the message names the folder that holds it, unless the others have all of it and there
+	// was no room for both.
 	// +storeplane:of=DatabaseCluster: event
 	ReasonDataSetAside = "DataSetAside"
 
