@@ -70,7 +70,7 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 		unpin()
 		return func(context.Context, *sql.DB) error { return nil }, nil
 	}
-	return pinned(unpin, func(ctx context.Context, db *sql.DB) error {
+	return pinned(ctx, unpin, func(ctx context.Context, db *sql.DB) error {
 		progress("Applying the binary logs since backup " + m.ID)
 		relay, err := binlog.NewRelay(ctx, db)
 		if err == nil {
@@ -83,17 +83,14 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 	}), nil
 }
 
-// startWithin is how long a backup stays pinned while a server starts with it. One that does not start replays nothing,
-// and the next attempt fetches the backup again.
-const startWithin = time.Hour
-
-// pinned returns a Replay until whose end a backup is pinned: an expiry while the server starts would remove the binary
-// logs that it is to execute.
-func pinned(unpin func(), replay mysqld.Replay) mysqld.Replay {
-	lapse := time.AfterFunc(startWithin, unpin)
+// pinned returns a Replay until whose end a backup is pinned, or until ctx ends, as where no server starts with it: an expiry
+// meanwhile would remove the binary logs that the Replay is to execute.
+func pinned(ctx context.Context, unpin func(), replay mysqld.Replay) mysqld.Replay {
+	lapse := context.AfterFunc(ctx, unpin)
 	return func(ctx context.Context, db *sql.DB) error {
-		lapse.Stop()
-		defer unpin()
+		if lapse() {
+			defer unpin()
+		}
 		return replay(ctx, db)
 	}
 }

@@ -15,10 +15,12 @@ import (
 type Replay func(ctx context.Context, db *sql.DB) error
 
 // Restore makes the data directory from a backup of another cluster's data, which fetch fills a folder
-// with. Fetch also returns what was written after it. The data becomes that of this cluster before it is taken over: other servers connect to it by
+// with. Fetch also returns what was written after it, and its context ends with Restore. The data becomes that of this cluster before it is taken over: other servers connect to it by
 // this cluster's certificates, and it has an identifier of its own. If that fails, or accept returns
 // an error in the end, the data directory does not exist.
 func Restore(ctx context.Context, program string, f Files, o Options, fetch func(ctx context.Context, folder string) (Replay, error), accept func(context.Context) error, log io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	folder, err := f.prepare()
 	if err != nil {
 		return err
