@@ -341,6 +341,8 @@ func (a *archiver) reopen(ctx context.Context) error {
 
 // begin connects to the store and to the server, and finds out where to go on.
 func (a *archiver) begin(ctx context.Context) error {
+	// It was found of the primary of before.
+	a.state.Parted = false
 	if a.server != nil {
 		a.server.Close()
 		a.server = nil
@@ -370,12 +372,13 @@ func (a *archiver) begin(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.look(ctx); err != nil {
+		return err
+	}
+	// A gap among the segments comes before this one, and nothing after it can be restored.
 	if lost := purged.Minus(a.have); !lost.IsEmpty() {
 		a.have = a.have.Union(lost)
 		a.lose(lost, a.last)
-	}
-	if err := a.look(ctx); err != nil {
-		return err
 	}
 	// From now on it is known whether there is a backup.
 	a.state.System = system
