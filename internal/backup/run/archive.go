@@ -372,13 +372,8 @@ func (a *archiver) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := a.look(ctx); err != nil {
+	if err := a.gaps(ctx, purged); err != nil {
 		return err
-	}
-	// A gap among the segments comes before this one, and nothing after it can be restored.
-	if lost := purged.Minus(a.have); !lost.IsEmpty() {
-		a.have = a.have.Union(lost)
-		a.lose(lost, a.last)
 	}
 	// From now on it is known whether there is a backup.
 	a.state.System = system

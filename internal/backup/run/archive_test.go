@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/segment"
 	"github.com/storeplane/storeplane/internal/gtid"
@@ -229,6 +230,45 @@ func TestLose(t *testing.T) {
 			a.lose(transactions(t, uuid+":11"), a.last)
 			if !a.state.Before.Equal(tc.want) || !a.state.Ended.IsZero() || !a.state.Missing.Contains(transactions(t, uuid+":11")) {
 				t.Errorf("%s\nlose(): want the time %s before an open gap, got %s, ended %s, missing %s", tc.reason, tc.want, a.state.Before, a.state.Ended, a.state.Missing)
+			}
+		})
+	}
+}
+
+// TestGaps: what is lost at the end of the archive is a gap unless a backup has it, and after another one among the segments
+// it is not known to which time a restore gets.
+func TestGaps(t *testing.T) {
+	const uuid = "541947d5-eac4-11f1-aa87-02fc00000001"
+	for name, tc := range map[string]struct {
+		reason   string
+		backup   string
+		purged   string
+		missing  string
+		ended    bool
+		reported bool
+	}{
+		"None":   {reason: "All is archived that is in no binary log any more.", backup: "1-8", purged: "1-11"},
+		"End":    {reason: "A restore gets to the last transaction of the segments.", backup: "1-8", purged: "1-20", missing: uuid + ":12-20", reported: true},
+		"Middle": {reason: "It does not get past the first gap.", backup: "1-5", purged: "1-20", missing: uuid + ":6-8:12-20"},
+		"Backup": {reason: "Nothing needs another backup.", backup: "1-30", purged: "1-20", missing: uuid + ":12-20", ended: true, reported: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := archivingOf(t, t.TempDir(), &streamed{})
+			received := t.TempDir()
+			write(t, received, map[string]string{"binlog.000003": string(threeTransactions(t))})
+			a.have, a.known = transactions(t, uuid+":1-8"), true
+			must(t, a.read(t.Context(), received, true))
+			copies, err := a.storeOf(t.Context(), backupv1.Physical)
+			must(t, err)
+			defer func() { _ = copies.Close() }()
+			made := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+			m := &backup.Manifest{Version: backup.ManifestVersion, ID: backup.NewID(made), Engine: backupv1.MySQL, Method: backupv1.Physical, System: "one", Position: uuid + ":" + tc.backup, Started: made, Finished: made}
+			of := *a.job
+			of.store = copies
+			must(t, of.complete(t.Context(), m))
+			must(t, a.gaps(t.Context(), transactions(t, uuid+":"+tc.purged)))
+			if got := a.state.Missing.String(); got != tc.missing || a.state.Ended.Equal(made) != tc.ended || a.state.Before.IsZero() == tc.reported {
+				t.Errorf("%s\ngaps(): missing %q, want %q; ended %s, want one: %t; before %s, want one: %t", tc.reason, got, tc.missing, a.state.Ended, tc.ended, a.state.Before, tc.reported)
 			}
 		})
 	}

@@ -149,6 +149,23 @@ func (a *archiver) look(ctx context.Context) error {
 	return nil
 }
 
+// gaps finds out what is missing in the archive: among the segments, and then at their end, which is in no binary log any
+// more. After a gap among the segments nothing can be restored.
+func (a *archiver) gaps(ctx context.Context, purged gtid.Set) error {
+	if err := a.look(ctx); err != nil {
+		return err
+	}
+	lost := purged.Minus(a.have)
+	if lost.IsEmpty() {
+		return nil
+	}
+	a.have = a.have.Union(lost)
+	a.lose(lost, a.last)
+	// The newest backup may have it.
+	a.looked = time.Time{}
+	return a.look(ctx)
+}
+
 // compare compares what is archived with what the server had executed at a time before. If it is there, and the server
 // is still the primary, all is archived that was committed by then: a server that is written to all the time is always
 // ahead of its archive.

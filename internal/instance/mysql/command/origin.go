@@ -86,9 +86,9 @@ func (o origin) fetch(ctx context.Context, folder string, progress func(string))
 // pinned returns a Replay until whose end a backup is pinned, or until ctx ends, as where no server starts with it: an expiry
 // meanwhile would remove the binary logs that the Replay is to execute.
 func pinned(ctx context.Context, unpin func(), replay mysqld.Replay) mysqld.Replay {
-	lapse := context.AfterFunc(ctx, unpin)
+	stop := context.AfterFunc(ctx, unpin)
 	return func(ctx context.Context, db *sql.DB) error {
-		if lapse() {
+		if stop() {
 			defer unpin()
 		}
 		return replay(ctx, db)
