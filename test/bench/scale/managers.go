@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/storeplane/storeplane/internal/converge"
 	"github.com/storeplane/storeplane/test/e2e/harness"
@@ -57,9 +61,41 @@ func (b *bench) volumes(ctx context.Context) error {
 	return nil
 }
 
-// playManagers simulates the instance managers of all databases: every second it reports what is
-// requested of them as done.
-func (b *bench) playManagers(ctx context.Context) {
+// resources are what an instance manager reads and writes, by kind.
+var resources = map[string]schema.GroupVersionResource{
+	"StatefulSet": {Group: "apps", Version: "v1", Resource: "statefulsets"},
+	"ConfigMap":   {Version: "v1", Resource: "configmaps"},
+	"Secret":      {Version: "v1", Resource: "secrets"},
+}
+
+// managers simulate the instance managers of all databases. They watch, as those do: to list all objects again and again would
+// take more of the API server than what is measured.
+type managers struct {
+	bench   *bench
+	stores  map[string]cache.Store // by kind
+	changed atomic.Bool
+}
+
+// playManagers starts to simulate the instance managers of all databases: every second they report what is requested of them
+// as done.
+func (b *bench) playManagers(ctx context.Context) error {
+	m := &managers{bench: b, stores: map[string]cache.Store{}}
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(b.cluster.Dynamic, 0, namespace, nil)
+	note := func(any) { m.changed.Store(true) }
+	for kind, gvr := range resources {
+		informer := factory.ForResource(gvr).Informer()
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(any, any) { m.changed.Store(true) }, DeleteFunc: note}); err != nil {
+			return fmt.Errorf("cannot watch %s: %w", gvr.Resource, err)
+		}
+		m.stores[kind] = informer.GetStore()
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	go m.run(ctx)
+	return ctx.Err()
+}
+
+func (m *managers) run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -67,53 +103,46 @@ func (b *bench) playManagers(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = b.reportAll(ctx) // It is retried at the next tick.
+			if m.changed.Swap(false) && m.reportAll(ctx) != nil {
+				m.changed.Store(true)
+			}
 		}
 	}
 }
 
-func (b *bench) reportAll(ctx context.Context) error {
-	sets, err := b.cluster.Kube.AppsV1().StatefulSets(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil || len(sets.Items) == 0 {
-		return err
-	}
-	configs, err := b.cluster.Kube.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	secrets, err := b.cluster.Kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
+// reportAll writes the reports that are others than those that are there.
+func (m *managers) reportAll(ctx context.Context) error {
 	var objects []*unstructured.Unstructured
-	add := func(kind string, o runtime.Object) {
-		if u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o); err == nil {
-			u["kind"] = kind
-			objects = append(objects, &unstructured.Unstructured{Object: u})
+	reports := map[string]*unstructured.Unstructured{}
+	for kind, store := range m.stores {
+		for _, o := range store.List() {
+			u, ok := o.(*unstructured.Unstructured)
+			if !ok || kind == "StatefulSet" && !runs(u) {
+				continue
+			}
+			if kind == "ConfigMap" {
+				u = u.DeepCopy() // Reports are written into it.
+				reports[u.GetName()] = u
+			}
+			objects = append(objects, u)
 		}
-	}
-	for i := range sets.Items {
-		if sets.Items[i].Status.ReadyReplicas > 0 {
-			add("StatefulSet", &sets.Items[i])
-		}
-	}
-	before := map[string]map[string]string{}
-	for i := range configs.Items {
-		before[configs.Items[i].Name] = configs.Items[i].Data
-		add("ConfigMap", &configs.Items[i])
-	}
-	for i := range secrets.Items {
-		add("Secret", &secrets.Items[i])
 	}
 	converge.RunInstances(objects)
-	for _, u := range objects {
-		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-		if u.GetKind() != "ConfigMap" || maps.Equal(data, before[u.GetName()]) {
-			continue
+	return each(slices.Sorted(maps.Keys(reports)), func(name string) error {
+		data, _, _ := unstructured.NestedStringMap(reports[name].Object, "data")
+		o, _, _ := m.stores["ConfigMap"].GetByKey(namespace + "/" + name)
+		if u, ok := o.(*unstructured.Unstructured); ok {
+			if before, _, _ := unstructured.NestedStringMap(u.Object, "data"); maps.Equal(data, before) {
+				return nil
+			}
 		}
-		if _, err := b.cluster.Patch(ctx, "ConfigMap", namespace, u.GetName(), harness.Patch{"data": data}); err != nil {
-			return err
-		}
-	}
-	return nil
+		_, err := m.bench.cluster.Patch(ctx, "ConfigMap", namespace, name, harness.Patch{"data": data})
+		return err
+	})
+}
+
+// runs reports whether a StatefulSet has a pod in which an instance manager runs.
+func runs(set *unstructured.Unstructured) bool {
+	ready, _, _ := unstructured.NestedInt64(set.Object, "status", "readyReplicas")
+	return ready > 0
 }

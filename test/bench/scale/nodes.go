@@ -96,7 +96,9 @@ func (b *bench) start(ctx context.Context) error {
 	}
 	played, cancel := context.WithCancel(ctx)
 	b.managers = cancel
-	go b.playManagers(played)
+	if err := b.playManagers(played); err != nil {
+		return err
+	}
 	return b.until(ctx, time.Minute, "the simulated nodes to be ready", func() (bool, error) {
 		list, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: fake})
 		ready := 0
