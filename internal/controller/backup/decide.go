@@ -13,6 +13,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
@@ -161,13 +162,17 @@ func (v *view) contact() {
 
 // lower sets the last time that can be restored while the archive has a gap to which there is no end
 // yet. What was known before may lie in the gap, as after the return to a store of before: what counts
-// is the archive of the servers, or the end of the newest backup.
+// is the archive of the servers, or the end of the newest backup. A backup of MySQL before the gap can be restored by its
+// id, and not to a time, since no segment shows that nothing else was committed by then.
 func (v *view) lower() {
 	open := slices.ContainsFunc(v.Gaps, func(g instance.Gap) bool { return g.To == nil })
 	if !open || v.obs.LastRecoverableTime == nil {
 		return
 	}
-	last := lastGood(v.obs)
+	var last *metav1.Time
+	if v.params().Source.Type != backupv1.MySQL {
+		last = lastGood(v.obs)
+	}
 	if !v.Archived.IsZero() && after(v.Archived, last) {
 		last = at(v.Archived)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	"github.com/storeplane/storeplane/internal/backup"
@@ -40,14 +41,18 @@ func TestPhysicalOpenGap(t *testing.T) {
 	from, to := hours(2.5), hours(2.8)
 	cases := map[string]struct {
 		reason   string
+		engine   backupv1.Engine
 		gaps     []instance.Gap
 		archived time.Time
-		want     time.Time
+		want     *metav1.Time
 	}{
-		"None":     {reason: "It stays as it was known.", archived: hours(2.6), want: hours(2.9)},
-		"Closed":   {reason: "What follows the gap can be restored.", gaps: []instance.Gap{{From: &from, To: &to}}, archived: hours(2.9), want: hours(2.9)},
-		"Archived": {reason: "The servers know up to when the archive is whole.", gaps: []instance.Gap{{From: &from}}, archived: hours(2.5), want: hours(2.5)},
-		"Older":    {reason: "Where they do not, the newest backup can be restored.", gaps: []instance.Gap{{}}, want: hours(2.1)},
+		"None":     {reason: "It stays as it was known.", archived: hours(2.6), want: at(hours(2.9))},
+		"Closed":   {reason: "What follows the gap can be restored.", gaps: []instance.Gap{{From: &from, To: &to}}, archived: hours(2.9), want: at(hours(2.9))},
+		"Archived": {reason: "The servers know up to when the archive is whole.", gaps: []instance.Gap{{From: &from}}, archived: hours(2.5), want: at(hours(2.5))},
+		"Older":    {reason: "Where they do not, the newest backup can be restored.", gaps: []instance.Gap{{}}, want: at(hours(2.1))},
+		"MySQL":    {reason: "It ends with the last transaction before the gap.", engine: backupv1.MySQL, gaps: []instance.Gap{{From: &from}}, archived: hours(2.5), want: at(hours(2.5))},
+		"Id":       {reason: "The newest backup of MySQL can be restored by its id, and not to the time of its end.", engine: backupv1.MySQL, gaps: []instance.Gap{{}}},
+		"Before":   {reason: "So can one that is newer than the last transaction before the gap.", engine: backupv1.MySQL, gaps: []instance.Gap{{From: &to}}, archived: hours(2.05), want: at(hours(2.05))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -56,9 +61,12 @@ func TestPhysicalOpenGap(t *testing.T) {
 			s := state(physical, settle(t), at2(hours(3)), with(listing(scheduled(hours(2), hours(2.1)), e)), func(s *State) {
 				s.Gaps, s.Archived = tc.gaps, tc.archived
 				s.Backup.Status.AtProvider.LastRecoverableTime = at(hours(2.9))
+				if tc.engine != "" {
+					s.params().Source.Type = tc.engine
+				}
 			})
 			s.Runs[0].Report.Catalog.Latest = new(hours(2.9))
-			if diff := cmp.Diff(at(tc.want), decide(t, s).Observation.LastRecoverableTime); diff != "" {
+			if diff := cmp.Diff(tc.want, decide(t, s).Observation.LastRecoverableTime); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
