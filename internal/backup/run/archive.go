@@ -127,6 +127,7 @@ func (p *Program) ArchiveLogs(ctx context.Context, t backup.Task, say func(Archi
 type primary interface {
 	MayStream(ctx context.Context) error
 	IsPrimary(ctx context.Context) error
+	Name(ctx context.Context) (string, error)
 	System(ctx context.Context) (string, error)
 	Purged(ctx context.Context) (gtid.Set, error)
 	Executed(ctx context.Context) (gtid.Set, error)
@@ -177,8 +178,9 @@ type archiver struct {
 	// had are the transactions that the primary had by the store's record, where there are no segments.
 	had gtid.Set
 
-	// lacks is since when the server lacks transactions that are archived, or zero.
-	lacks time.Time
+	// lacks is since when a server, whose name is lacking, lacks transactions that are archived, or zero.
+	lacks   time.Time
+	lacking string
 
 	// stopped is the problem for which it is not known how far the archive is, or "".
 	stopped string
@@ -357,64 +359,73 @@ func (a *archiver) begin(ctx context.Context) error {
 	if a.source, err = a.donor(); err != nil {
 		return err
 	}
-	system, purged, executed, err := a.identify(ctx)
+	p, err := a.identify(ctx)
 	if err != nil {
 		return err
 	}
-	if system != a.system {
+	if p.system != a.system {
 		a.lacks = time.Time{}
-		a.system, a.known, a.newest, a.newestHas, a.sample, a.recorded = system, false, "", gtid.Set{}, nil, time.Time{}
+		a.system, a.known, a.newest, a.newestHas, a.sample, a.recorded = p.system, false, "", gtid.Set{}, nil, time.Time{}
 		a.had, a.last = gtid.Set{}, time.Time{}
 		a.state, a.stopped = Archived{}, ""
 	}
 	if !a.known {
-		if err := a.resume(ctx, purged); err != nil {
+		if err := a.resume(ctx, p.purged); err != nil {
 			return err
 		}
 	}
-	if err := a.gaps(ctx, purged); err != nil {
+	if err := a.gaps(ctx, p.purged); err != nil {
 		return err
 	}
 	// From now on it is known whether there is a backup.
-	a.state.System = system
-	return a.continues(executed)
+	a.state.System = p.system
+	return a.continues(p.name, p.executed)
 }
 
-// continues returns an error unless the server, which has executed a set, has all that is archived. One that does not
+// continues returns an error unless a server, which has executed a set, has all that is archived. One that does not
 // is given time: a primary may have received more than it has executed. After that its data is an older state, as that of a
 // volume that was put back, and what it writes must not follow on what is archived.
-func (a *archiver) continues(executed gtid.Set) error {
+func (a *archiver) continues(server string, executed gtid.Set) error {
 	extra := a.have.Union(a.had).Union(a.newestHas).Minus(executed)
 	if extra.IsEmpty() {
 		a.lacks, a.state.Parted = time.Time{}, false
 		return nil
 	}
-	if a.lacks.IsZero() {
-		a.lacks = time.Now()
+	if a.lacks.IsZero() || a.lacking != server {
+		a.lacks, a.lacking = time.Now(), server
 	}
 	a.state.Parted = time.Since(a.lacks) >= a.pace.Part
 	return backup.Errorf(backup.SourceUnreachable, "the primary lacks %d transactions that are archived: if it still does after %s, its data counts as another history", extra.Len(), a.pace.Part)
 }
 
-// identify returns the identifier of the primary's data, and which transactions are in none of its binary logs, and which it
-// has executed. A server that hangs is left for another one.
-func (a *archiver) identify(ctx context.Context) (system string, purged, executed gtid.Set, err error) {
+// An identity is whose binary logs are archived: the name of the primary, the identifier of its data, which transactions are
+// in none of its binary logs, and which it has executed.
+type identity struct {
+	name, system     string
+	purged, executed gtid.Set
+}
+
+// identify returns the identity of the primary. A server that hangs is left for another one.
+func (a *archiver) identify(ctx context.Context) (p identity, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	if err := a.source.MayStream(ctx); err != nil {
-		return "", purged, executed, err
+		return p, err
 	}
 	if err := a.source.IsPrimary(ctx); err != nil {
-		return "", purged, executed, err
+		return p, err
 	}
-	if system, err = a.source.System(ctx); err != nil {
-		return "", purged, executed, err
+	if p.name, err = a.source.Name(ctx); err != nil {
+		return p, err
 	}
-	if purged, err = a.source.Purged(ctx); err != nil {
-		return "", purged, executed, err
+	if p.system, err = a.source.System(ctx); err != nil {
+		return p, err
 	}
-	executed, err = a.source.Executed(ctx)
-	return system, purged, executed, err
+	if p.purged, err = a.source.Purged(ctx); err != nil {
+		return p, err
+	}
+	p.executed, err = a.source.Executed(ctx)
+	return p, err
 }
 
 // follow makes segments of the files in a folder until receiving them has ended.

@@ -323,7 +323,7 @@ func TestContinues(t *testing.T) {
 			{pace: pace, have: set(one + "1-10"), newestHas: set(one + "1-20")},
 			{pace: pace, have: set(one + "1-10"), had: set(one + "1-20")},
 		} {
-			if err := a.continues(set(one + "1-10," + two + "1-3")); err == nil || err.Error() != lacks {
+			if err := a.continues("a", set(one+"1-10,"+two+"1-3")); err == nil || err.Error() != lacks {
 				t.Errorf("Segments may have expired, and the newest backup and the record have more.\ncontinues(): got %v, want %q", err, lacks)
 			}
 		}
@@ -331,6 +331,7 @@ func TestContinues(t *testing.T) {
 		for _, step := range []struct {
 			reason   string
 			after    time.Duration
+			server   string
 			executed string
 			want     string
 			parted   bool
@@ -340,11 +341,17 @@ func TestContinues(t *testing.T) {
 			{reason: "It has.", after: time.Minute, executed: one + "1-20"},
 			{reason: "An older state of a volume leads, and writes.", after: time.Hour, executed: one + "1-10," + two + "1-3", want: lacks},
 			{reason: "It may still execute more.", after: 4 * time.Minute, executed: one + "1-10," + two + "1-30", want: lacks},
+			{reason: "Another server leads, and has its own time.", after: 30 * time.Second, server: "b", executed: one + "1-10," + two + "1-35", want: lacks},
+			{reason: "So has the one of before.", after: 4 * time.Minute, executed: one + "1-10," + two + "1-30", want: lacks},
+			{reason: "It may still execute more.", after: 4 * time.Minute, executed: one + "1-10," + two + "1-30", want: lacks},
 			{reason: "It does not.", after: time.Minute, executed: one + "1-10," + two + "1-40", want: lacks, parted: true},
 		} {
 			time.Sleep(step.after)
-			got := ""
-			if err := a.continues(set(step.executed)); err != nil {
+			got, server := "", "a"
+			if step.server != "" {
+				server = step.server
+			}
+			if err := a.continues(server, set(step.executed)); err != nil {
 				got = err.Error()
 			}
 			if got != step.want || a.state.Parted != step.parted {

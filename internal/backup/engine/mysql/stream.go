@@ -35,6 +35,13 @@ func (s *Server) Executed(ctx context.Context) (gtid.Set, error) {
 // Purged returns the transactions of which the server has no binary logs any more.
 func (s *Server) Purged(ctx context.Context) (gtid.Set, error) { return s.set(ctx, "gtid_purged") }
 
+// Name returns the UUID by which the server is told from others of its group.
+func (s *Server) Name(ctx context.Context) (string, error) {
+	var name string
+	err := s.db.QueryRowContext(ctx, "SELECT @@GLOBAL.server_uuid").Scan(&name)
+	return name, failed(ctx, "cannot read the UUID of the server", err)
+}
+
 // Now returns the time of the server.
 func (s *Server) Now(ctx context.Context) (time.Time, error) {
 	var micro int64
