@@ -82,7 +82,8 @@ func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
 	if m.System, err = donor.System(ctx); err != nil {
 		return err
 	}
-	if err := j.continued(ctx, donor, m.System); err != nil {
+	archived, err := j.continued(ctx, donor, m.System)
+	if err != nil {
 		return err
 	}
 	scratch, err := os.OpenRoot(j.Scratch)
@@ -101,6 +102,9 @@ func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
 		return err
 	}
 	if err := j.prove(ctx, remote, m); err != nil {
+		return err
+	}
+	if err := holds(m, archived); err != nil {
 		return err
 	}
 	j.sayf("archiving the copy")
@@ -122,35 +126,52 @@ type executing interface {
 
 const (
 	// catchUpWithin is how long a server may take to execute what is archived already, and catchUpPoll how often it is
-	// asked.
-	catchUpWithin = time.Minute
+	// asked. It is longer than the data of a server that lacks some takes to count as another history, with which the next
+	// attempt makes the backup.
+	catchUpWithin = 7 * time.Minute
 	catchUpPoll   = time.Second
 )
 
-// continued returns an error unless a server has all that is archived of its data, once it has had time to execute it. One
-// that lacks some has an older state, as that of a volume that was put back: a backup with what it has written since would
-// be restored with what is archived of the history that was given up.
-func (j *job) continued(ctx context.Context, donor executing, system string) error {
+// continued returns what is archived of a server's data, or an error unless the server has all of it, once it has had time to
+// execute it. One that lacks some has an older state, as that of a volume that was put back: a backup with what it has written
+// since would be restored with what is archived of the history that was given up.
+func (j *job) continued(ctx context.Context, donor executing, system string) (gtid.Set, error) {
 	archived, err := j.archivedOf(ctx, system)
 	if err != nil {
-		return err
+		return gtid.Set{}, err
 	}
 	for end := j.Now().Add(catchUpWithin); ; {
 		executed, err := donor.Executed(ctx)
 		if err != nil {
-			return err
+			return gtid.Set{}, err
 		}
 		lacks := archived.Minus(executed)
 		if lacks.IsEmpty() {
-			return nil
+			return archived, nil
+		}
+		if err := sameSystem(ctx, donor, system); err != nil {
+			return gtid.Set{}, err
 		}
 		if !j.Now().Before(end) {
-			return backup.Errorf(backup.SourceUnreachable, "the server lacks %d transactions that are archived of its data: %s. It is not backed up before it has them, or its data counts as another history", lacks.Len(), lacks)
+			return gtid.Set{}, backup.Errorf(backup.SourceUnreachable, "the server lacks %d transactions that are archived of its data: %s. It is not backed up before it has them, or its data counts as another history, which the pod with label app.kubernetes.io/component=archive finds: see its log", lacks.Len(), lacks)
 		}
 		if err := wait(ctx, catchUpPoll); err != nil {
-			return err
+			return gtid.Set{}, err
 		}
 	}
+}
+
+// holds returns an error if a copy lacks transactions that the server had which was to be copied: another one may be the
+// primary since.
+func holds(m *backup.Manifest, archived gtid.Set) error {
+	has, err := gtid.Parse(m.Position)
+	if err != nil {
+		return backup.Errorf(backup.ToolFailed, "cannot read the transactions of the copy: %w", err)
+	}
+	if lacks := archived.Minus(has); !lacks.IsEmpty() {
+		return backup.Errorf(backup.SourceUnreachable, "the copy lacks %d transactions that are archived of its data: %s. Another server than the one that had them was copied", lacks.Len(), lacks)
+	}
+	return nil
 }
 
 // archivedOf returns the transactions of a database that are known to be archived, from the newest segments and the record of
@@ -187,7 +208,7 @@ func sameSystem(ctx context.Context, donor executing, system string) error {
 	case err != nil:
 		return err
 	case now != system:
-		return backup.Errorf(backup.SourceUnreachable, "the data of the server became another history while it was copied: back it up again")
+		return backup.Errorf(backup.SourceUnreachable, "the data of the server became another history meanwhile: the backup is retried")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,18 +33,20 @@ func (c *lagging) Executed(context.Context) (gtid.Set, error) {
 // TestContinued: a server is backed up once it has all that is archived of its data.
 func TestContinued(t *testing.T) {
 	const uuid = "541947d5-eac4-11f1-aa87-02fc00000001"
-	const lacks = "the server lacks 1 transactions that are archived of its data: " + uuid + ":11. It is not backed up before it has them, or its data counts as another history"
+	const lacks = "the server lacks 1 transactions that are archived of its data: " + uuid + ":%d. It is not backed up before it has them, or its data counts as another history, which the pod with label app.kubernetes.io/component=archive finds: see its log"
 	for name, tc := range map[string]struct {
 		reason   string
 		system   string
 		reached  string
 		executed []string
+		archived string
 		want     string
+		after    time.Duration
 	}{
-		"Has":     {reason: "It has written more, even.", system: "one", reached: "1-8", executed: []string{"1-12"}},
-		"Lags":    {reason: "It has received what it has still to execute.", system: "one", reached: "1-8", executed: []string{"1-8", "1-10", "1-11"}},
-		"Older":   {reason: "Its volume was put back, and it has written since.", system: "one", reached: "1-8", executed: []string{"1-10:12-40"}, want: lacks},
-		"Reached": {reason: "The archive had more, as its record shows.", system: "one", reached: "1-12", executed: []string{"1-11"}, want: "the server lacks 1 transactions that are archived of its data: " + uuid + ":12. It is not backed up before it has them, or its data counts as another history"},
+		"Has":     {reason: "It has written more, even.", system: "one", reached: "1-8", executed: []string{"1-12"}, archived: uuid + ":1-11"},
+		"Lags":    {reason: "It has received what it has still to execute.", system: "one", reached: "1-8", executed: []string{"1-8", "1-10", "1-11"}, archived: uuid + ":1-11", after: 2 * time.Second},
+		"Older":   {reason: "Its volume was put back, and it has written since.", system: "one", reached: "1-8", executed: []string{"1-10:12-40"}, want: fmt.Sprintf(lacks, 11), after: 7 * time.Minute},
+		"Reached": {reason: "The archive had more, as its record shows.", system: "one", reached: "1-12", executed: []string{"1-11"}, want: fmt.Sprintf(lacks, 12), after: 7 * time.Minute},
 		"Other":   {reason: "What is archived is of another history.", system: "two", reached: "1-12", executed: []string{"1-3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,12 +58,16 @@ func TestContinued(t *testing.T) {
 				write(t, received, map[string]string{"binlog.000003": string(content)})
 				a.have = transactions(t, uuid+":1-8")
 				must(t, a.read(t.Context(), received, true))
-				server := &lagging{}
+				server := &lagging{system: tc.system}
 				for _, intervals := range tc.executed {
 					server.executed = append(server.executed, transactions(t, uuid+":"+intervals))
 				}
-				got := ""
-				if err := a.continued(t.Context(), server, tc.system); err != nil {
+				got, began := "", time.Now()
+				archived, err := a.continued(t.Context(), server, tc.system)
+				if err == nil && !archived.Equal(transactions(t, tc.archived)) {
+					t.Errorf("what is archived: %s", archived)
+				}
+				if err != nil {
 					got = err.Error()
 					if backup.ReasonOf(err) != backup.SourceUnreachable {
 						t.Errorf("its reason: %s", backup.ReasonOf(err))
@@ -68,6 +75,9 @@ func TestContinued(t *testing.T) {
 				}
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("%s\ncontinued(): -want, +got:\n%s", tc.reason, diff)
+				}
+				if took := time.Since(began); took != tc.after {
+					t.Errorf("%s\ncontinued() returned after %s, want %s", tc.reason, took, tc.after)
 				}
 			})
 		})
@@ -77,7 +87,50 @@ func TestContinued(t *testing.T) {
 // TestContinuedUnarchived: where nothing is archived a server has all of it.
 func TestContinuedUnarchived(t *testing.T) {
 	j := binaryLogs(t, t.TempDir(), time.Now)
-	must(t, j.continued(t.Context(), &lagging{executed: []gtid.Set{{}}}, "one"))
+	archived, err := j.continued(t.Context(), &lagging{executed: []gtid.Set{{}}}, "one")
+	must(t, err)
+	if !archived.IsEmpty() {
+		t.Errorf("archived: %s", archived)
+	}
+}
+
+// TestHolds: a copy of another server than the one that was asked may lack what is archived.
+func TestHolds(t *testing.T) {
+	const uuid = "541947d5-eac4-11f1-aa87-02fc00000001"
+	for position, want := range map[string]string{
+		uuid + ":1-12":    "",
+		uuid + ":1-11":    "",
+		uuid + ":1-10:12": "the copy lacks 1 transactions that are archived of its data: " + uuid + ":11. Another server than the one that had them was copied",
+		"":                "the copy lacks 11 transactions that are archived of its data: " + uuid + ":1-11. Another server than the one that had them was copied",
+	} {
+		got := ""
+		if err := holds(&backup.Manifest{Position: position}, transactions(t, uuid+":1-11")); err != nil {
+			got = err.Error()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("holds(%q): -want, +got:\n%s", position, diff)
+		}
+	}
+}
+
+// TestContinuedParts: once the data of a server counts as another history, the next attempt backs that up.
+func TestContinuedParts(t *testing.T) {
+	const uuid = "541947d5-eac4-11f1-aa87-02fc00000001"
+	volume := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		a := archivingOf(t, volume, &streamed{})
+		must(t, a.record(t.Context(), segment.Reached{System: "one", Executed: transactions(t, uuid+":1-12")}))
+		began := time.Now()
+		server := &lagging{system: "one", executed: []gtid.Set{transactions(t, uuid+":1-11")}}
+		time.AfterFunc(5*time.Minute+500*time.Millisecond, func() { server.system = "two" })
+		if _, err := a.continued(t.Context(), server, "one"); backup.ReasonOf(err) != backup.SourceUnreachable || time.Since(began) != 5*time.Minute+time.Second {
+			t.Errorf("continued(): %v after %s", err, time.Since(began))
+		}
+		archived, err := a.continued(t.Context(), server, "two")
+		if err != nil || !archived.IsEmpty() {
+			t.Errorf("continued() of another history: %s, %v", archived, err)
+		}
+	})
 }
 
 // TestSameSystem: a copy of data that became another history meanwhile is of neither.
