@@ -31,10 +31,26 @@ func (p *primary) part(ctx context.Context, a *instance.Archive) {
 	if !parts(a, p.began) {
 		return
 	}
-	renewed, err := p.server.RenewSystem(ctx, a.System)
-	if p.Note("give the data another identifier", err) && renewed {
+	sent, err := p.server.RenewSystem(ctx, a.System)
+	if p.parting.isDone(a.System, sent, p.Note("give the data another identifier", err)) {
 		p.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonArchiveGap, parted)
 	}
+}
+
+// parting is the identifier of data for which a statement was sent that replaces it, until that is known to have succeeded, or "".
+type parting string
+
+// isDone reports, once, whether an identifier was replaced: given whether the statement was sent, and whether the server is known
+// to have another identifier now, by this statement or by one whose answer was lost.
+func (p *parting) isDone(system string, sent, replaced bool) bool {
+	if sent {
+		*p = parting(system)
+	}
+	if !replaced || *p != parting(system) {
+		return false
+	}
+	*p = ""
+	return true
 }
 
 // parts reports whether a report has found that the data of this primary, which it is since a time, lacks what is archived. An

@@ -86,3 +86,28 @@ func TestParts(t *testing.T) {
 		})
 	}
 }
+
+// TestParting: that the data is of another history becomes one event, also where the answer of the server was lost.
+func TestParting(t *testing.T) {
+	type step struct {
+		system         string
+		sent, replaced bool
+		want           bool
+	}
+	for name, steps := range map[string][]step{
+		"Answered": {{system: "one", sent: true, replaced: true, want: true}, {system: "one", replaced: true}},
+		"Lost":     {{system: "one", sent: true}, {system: "one"}, {system: "one", replaced: true, want: true}, {system: "one", replaced: true}},
+		"Twice":    {{system: "one", sent: true, replaced: true, want: true}, {system: "two", sent: true, replaced: true, want: true}},
+		"Others":   {{system: "one", replaced: true}},
+		"Gone":     {{system: "one", sent: true}, {system: "two", replaced: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p parting
+			for i, s := range steps {
+				if got := p.isDone(s.system, s.sent, s.replaced); got != s.want {
+					t.Errorf("step %d: isDone(%q, %t, %t): got %t, want %t", i, s.system, s.sent, s.replaced, got, s.want)
+				}
+			}
+		})
+	}
+}

@@ -29,7 +29,7 @@ type database interface {
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)
 	Queues(ctx context.Context) (map[string]int64, error)
 	HandOver(ctx context.Context, server string) error
-	RenewSystem(ctx context.Context, from string) (renewed bool, err error)
+	RenewSystem(ctx context.Context, from string) (sent bool, err error)
 }
 
 // State is what a supervisor knows of its server.

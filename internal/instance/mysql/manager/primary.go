@@ -53,6 +53,7 @@ type primary struct {
 	lags     report.Lags
 	began    time.Time
 	promoted bool
+	parting  parting
 }
 
 // runPrimary runs the loop until the context ends.

@@ -108,30 +108,28 @@ func (s Server) own(ctx context.Context, u ownUser, password string) error {
 const renewFor = 10 * time.Second
 
 // RenewSystem gives the data another identifier, in all servers of the group: what is written from now on does not continue
-// all that was archived before. With from, only if that is the present one. It reports whether it has. The server must be the
-// primary. It is no error if the user of backups, which carries the identifier, does not exist.
-func (s Server) RenewSystem(ctx context.Context, from string) (renewed bool, err error) {
-	until, sent := time.Now().Add(renewFor), false
+// all that was archived before. With from, only if that is the present one. It reports whether it has, or may have if there is
+// an error. The server must be the primary. It is no error if the user of backups, which carries the identifier, does not exist.
+func (s Server) RenewSystem(ctx context.Context, from string) (sent bool, err error) {
+	until := time.Now().Add(renewFor)
 	for {
 		err := s.with(ctx, changeTimeout, func(ctx context.Context, conn *sql.Conn) error {
 			statement, err := renewal(ctx, conn, from)
 			if err != nil || statement == "" {
-				// It may have another one by a statement whose answer was lost.
-				renewed = sent
 				return err
 			}
-			renewed, sent = true, true
+			sent = true
 			if _, err := conn.ExecContext(ctx, statement); err != nil {
 				return fmt.Errorf("cannot give the data another identifier: %w", err)
 			}
 			return nil
 		})
 		if err == nil || time.Now().After(until) {
-			return renewed && err == nil, err
+			return sent, err
 		}
 		select {
 		case <-ctx.Done():
-			return false, err
+			return sent, err
 		case <-time.After(time.Second):
 		}
 	}
