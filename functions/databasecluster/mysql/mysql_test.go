@@ -182,7 +182,9 @@ func TestPerformanceSchema(t *testing.T) {
 		want        []string
 	}{
 		"Development": {size: 1, want: []string{`performance_schema="OFF"`}},
-		"Asked":       {size: 1, parameters: map[string]string{"performance_schema": "ON"}, want: []string{`performance_schema="OFF"`, `performance_schema="ON"`}},
+		"Asked":       {size: 1, parameters: map[string]string{"performance_schema": "ON"}, want: append(slices.Clone(modest), `performance_schema="ON"`)},
+		"True":        {size: 1, parameters: map[string]string{"performance_schema": "true"}, want: append(slices.Clone(modest), `performance_schema="true"`)},
+		"Not":         {size: 1, parameters: map[string]string{"performance_schema": "OFF"}, want: []string{`performance_schema="OFF"`, `performance_schema="OFF"`}},
 		"Group":       {size: 3, want: modest},
 		"Staging":     {size: 1, environment: appsv1.Staging, want: modest},
 		"Digests":     {size: 3, parameters: map[string]string{"performance_schema_digests_size": "10000"}, want: append(slices.Clone(modest), `performance_schema_digests_size="10000"`)},
