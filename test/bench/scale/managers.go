@@ -90,9 +90,15 @@ func (b *bench) playManagers(ctx context.Context) error {
 		m.stores[kind] = informer.GetStore()
 	}
 	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
+	within, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for gvr, synced := range factory.WaitForCacheSync(within.Done()) {
+		if !synced {
+			return fmt.Errorf("cannot list %s within a minute, to simulate instance managers", gvr.Resource)
+		}
+	}
 	go m.run(ctx)
-	return ctx.Err()
+	return nil
 }
 
 func (m *managers) run(ctx context.Context) {
@@ -112,33 +118,48 @@ func (m *managers) run(ctx context.Context) {
 
 // reportAll writes the reports that are others than those that are there.
 func (m *managers) reportAll(ctx context.Context) error {
-	var objects []*unstructured.Unstructured
-	reports := map[string]*unstructured.Unstructured{}
-	for kind, store := range m.stores {
+	var all []*unstructured.Unstructured
+	for _, store := range m.stores {
 		for _, o := range store.List() {
-			u, ok := o.(*unstructured.Unstructured)
-			if !ok || kind == "StatefulSet" && !runs(u) {
-				continue
+			if u, ok := o.(*unstructured.Unstructured); ok {
+				all = append(all, u)
 			}
-			if kind == "ConfigMap" {
-				u = u.DeepCopy() // Reports are written into it.
-				reports[u.GetName()] = u
-			}
-			objects = append(objects, u)
 		}
 	}
-	converge.RunInstances(objects)
+	reports := reported(all)
 	return each(slices.Sorted(maps.Keys(reports)), func(name string) error {
-		data, _, _ := unstructured.NestedStringMap(reports[name].Object, "data")
-		o, _, _ := m.stores["ConfigMap"].GetByKey(namespace + "/" + name)
-		if u, ok := o.(*unstructured.Unstructured); ok {
-			if before, _, _ := unstructured.NestedStringMap(u.Object, "data"); maps.Equal(data, before) {
-				return nil
-			}
-		}
-		_, err := m.bench.cluster.Patch(ctx, "ConfigMap", namespace, name, harness.Patch{"data": data})
+		_, err := m.bench.cluster.Patch(ctx, "ConfigMap", namespace, name, harness.Patch{"data": reports[name]})
 		return err
 	})
+}
+
+// reported returns the data that instance managers write into ConfigMaps, by name, given all objects of the cluster, which are
+// not changed: what is there already is not among it.
+func reported(all []*unstructured.Unstructured) map[string]map[string]string {
+	var objects, before []*unstructured.Unstructured
+	for _, u := range all {
+		switch {
+		case u.GetKind() == "StatefulSet" && !runs(u):
+			continue
+		case u.GetKind() == "ConfigMap":
+			before = append(before, u)
+			u = u.DeepCopy()
+		}
+		objects = append(objects, u)
+	}
+	converge.RunInstances(objects)
+	out := map[string]map[string]string{}
+	for _, u := range objects {
+		if u.GetKind() == "ConfigMap" {
+			out[u.GetName()], _, _ = unstructured.NestedStringMap(u.Object, "data")
+		}
+	}
+	for _, u := range before {
+		if data, _, _ := unstructured.NestedStringMap(u.Object, "data"); maps.Equal(data, out[u.GetName()]) {
+			delete(out, u.GetName())
+		}
+	}
+	return out
 }
 
 // runs reports whether a StatefulSet has a pod in which an instance manager runs.
