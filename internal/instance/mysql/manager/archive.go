@@ -28,11 +28,11 @@ func (p *primary) archived(desired *instance.Desired, before *instance.Archive, 
 // part gives the data another identifier where it lacks what is archived of it: what is written next does not continue that, and
 // a restore that applied both would make what there never was. The archive begins again with it, and so do the backups.
 func (p *primary) part(ctx context.Context, a *instance.Archive) {
-	if !parts(a, p.began) {
-		return
-	}
-	sent, err := p.server.RenewSystem(ctx, a.System)
-	if p.parting.isDone(a.System, sent, p.Note("give the data another identifier", err)) {
+	replaced := p.parting.pass(a, p.began, func(system string) (sent, replaced bool) {
+		sent, err := p.server.RenewSystem(ctx, system)
+		return sent, p.Note("give the data another identifier", err)
+	})
+	if replaced {
 		p.Event(ctx, corev1.EventTypeWarning, appsv1.ReasonArchiveGap, parted)
 	}
 }
@@ -40,17 +40,24 @@ func (p *primary) part(ctx context.Context, a *instance.Archive) {
 // parting is the identifier of data for which a statement was sent that replaces it, until that is known to have succeeded, or "".
 type parting string
 
-// isDone reports, once, whether an identifier was replaced: given whether the statement was sent, and whether the server is known
-// to have another identifier now, by this statement or by one whose answer was lost.
-func (p *parting) isDone(system string, sent, replaced bool) bool {
-	if sent {
-		*p = parting(system)
+// pass has the identifier of data replaced where a report has found that it lacks what is archived, by renew, which returns
+// whether the statement was sent, and whether the server is known to have another identifier now: by this statement, or by one
+// whose answer was lost. It reports, once, that the identifier was replaced.
+func (p *parting) pass(a *instance.Archive, began time.Time, renew func(system string) (sent, replaced bool)) bool {
+	// The archive may be of data with another identifier by now: the statement was executed after its answer was not waited for
+	// any more.
+	done := *p != "" && a != nil && a.System != "" && *p != parting(a.System)
+	if parts(a, began) {
+		sent, replaced := renew(a.System)
+		if sent {
+			*p = parting(a.System)
+		}
+		done = done || replaced && *p == parting(a.System)
 	}
-	if !replaced || *p != parting(system) {
-		return false
+	if done {
+		*p = ""
 	}
-	*p = ""
-	return true
+	return done
 }
 
 // parts reports whether a report has found that the data of this primary, which it is since a time, lacks what is archived. An

@@ -89,25 +89,41 @@ func TestParts(t *testing.T) {
 
 // TestParting: that the data is of another history becomes one event, also where the answer of the server was lost.
 func TestParting(t *testing.T) {
+	began := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
 	type step struct {
+		// system is that of the report, which has found that the data lacks something if parted. The statement is sent then or
+		// not, and its answer is that the identifier is another one, or none.
 		system         string
+		parted         bool
 		sent, replaced bool
 		want           bool
 	}
 	for name, steps := range map[string][]step{
-		"Answered": {{system: "one", sent: true, replaced: true, want: true}, {system: "one", replaced: true}},
-		"Lost":     {{system: "one", sent: true}, {system: "one"}, {system: "one", replaced: true, want: true}, {system: "one", replaced: true}},
-		"Twice":    {{system: "one", sent: true, replaced: true, want: true}, {system: "two", sent: true, replaced: true, want: true}},
-		"Others":   {{system: "one", replaced: true}},
-		"Gone":     {{system: "one", sent: true}, {system: "two", replaced: true}},
+		"Whole":    {{system: "one"}, {system: "one"}},
+		"Answered": {{system: "one", parted: true, sent: true, replaced: true, want: true}, {system: "one", parted: true, replaced: true}, {system: "two"}},
+		"Lost":     {{system: "one", parted: true, sent: true}, {system: "one", parted: true}, {system: "one", parted: true, replaced: true, want: true}, {system: "two"}},
+		"Late":     {{system: "one", parted: true, sent: true}, {}, {system: "two", want: true}, {system: "two"}},
+		"Twice":    {{system: "one", parted: true, sent: true, replaced: true, want: true}, {system: "two", parted: true, sent: true, replaced: true, want: true}},
+		"Others":   {{system: "one", parted: true, replaced: true}, {system: "two"}},
+		"Unsent":   {{system: "one", parted: true}, {system: "two"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p parting
 			for i, s := range steps {
-				if got := p.isDone(s.system, s.sent, s.replaced); got != s.want {
-					t.Errorf("step %d: isDone(%q, %t, %t): got %t, want %t", i, s.system, s.sent, s.replaced, got, s.want)
+				asked := ""
+				a := &instance.Archive{System: s.system, Parted: s.parted, Reported: new(began.Add(time.Minute))}
+				got := p.pass(a, began, func(system string) (sent, replaced bool) {
+					asked = system
+					return s.sent, s.replaced
+				})
+				if got != s.want || (asked == s.system) != s.parted && s.system != "" {
+					t.Errorf("step %d, %+v: pass() returned %t, and had the identifier %q replaced", i, s, got, asked)
 				}
 			}
 		})
+	}
+	var p parting
+	if p.pass(nil, began, nil) {
+		t.Error("pass() without an archive: an event")
 	}
 }
