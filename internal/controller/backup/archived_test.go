@@ -50,6 +50,9 @@ func TestArchived(t *testing.T) {
 			if err := archivedBy(t, s.Backup.Namespace, string(tc.engine), want).archived(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
+			if want := tc.engine == backupv1.MySQL && !tc.want.IsZero(); s.BinaryLogs != want {
+				t.Errorf("%s\narchived(): binary logs beside the backups: %t, want %t", tc.reason, s.BinaryLogs, want)
+			}
 			if diff := cmp.Diff(tc.want, s.Archived); diff != "" {
 				t.Errorf("%s\narchived(): time of the archive: -want, +got:\n%s", tc.reason, diff)
 			}

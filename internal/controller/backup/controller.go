@@ -13,12 +13,14 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/controller/kube"
@@ -101,7 +103,7 @@ func restsFor(b *backupv1.Backup, interval time.Duration, now time.Time) time.Du
 	switch p := &b.Spec.ForProvider; {
 	case p.Method != backupv1.Physical:
 		return long
-	case o.LastRecoverableTime == nil && byCluster(p):
+	case o.LastRecoverableTime == nil && (byCluster(p) || isOwned(b)):
 		return interval
 	case o.LastRecoverableTime == nil:
 		return long
@@ -110,6 +112,12 @@ func restsFor(b *backupv1.Backup, interval time.Duration, now time.Time) time.Du
 		long = min(long, max(due, interval))
 	}
 	return long
+}
+
+// isOwned reports whether a Backup is a part of a DatabaseCluster.
+func isOwned(b *backupv1.Backup) bool {
+	owner := metav1.GetControllerOf(b)
+	return owner != nil && owner.Kind == appsv1.DatabaseClusterKind
 }
 
 // forget removes the metrics of Backups that were deleted, and passes other requests to inner.

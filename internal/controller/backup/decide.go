@@ -13,7 +13,6 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
@@ -160,19 +159,31 @@ func (v *view) contact() {
 	}
 }
 
+// recoverable sets the last time that can be restored, which an archive makes later than the newest backup. With binary logs the
+// archive alone says it: a copy beside them can be restored by its id, and to no time up to which they are not archived.
+func (v *view) recoverable() {
+	switch {
+	case v.BinaryLogs:
+		v.obs.LastRecoverableTime = nil
+		if !v.Archived.IsZero() && v.obs.LastSuccessfulTime != nil {
+			v.obs.LastRecoverableTime = at(v.Archived)
+		}
+		return
+	case !v.Archived.IsZero() && v.obs.LastSuccessfulTime != nil && after(v.Archived, v.obs.LastRecoverableTime):
+		v.obs.LastRecoverableTime = at(v.Archived)
+	}
+	v.lower()
+}
+
 // lower sets the last time that can be restored while the archive has a gap to which there is no end
 // yet. What was known before may lie in the gap, as after the return to a store of before: what counts
-// is the archive of the servers, or the end of the newest backup. A backup of MySQL before the gap can be restored by its
-// id, and not to a time, since no segment shows that nothing else was committed by then.
+// is the archive of the servers, or the end of the newest backup.
 func (v *view) lower() {
 	open := slices.ContainsFunc(v.Gaps, func(g instance.Gap) bool { return g.To == nil })
 	if !open || v.obs.LastRecoverableTime == nil {
 		return
 	}
-	var last *metav1.Time
-	if v.params().Source.Type != backupv1.MySQL {
-		last = lastGood(v.obs)
-	}
+	last := lastGood(v.obs)
 	if !v.Archived.IsZero() && after(v.Archived, last) {
 		last = at(v.Archived)
 	}
@@ -199,10 +210,7 @@ func (v *view) finish() {
 		}
 	}
 	v.obs.Location = location(v.State)
-	if !v.Archived.IsZero() && v.obs.LastSuccessfulTime != nil && after(v.Archived, v.obs.LastRecoverableTime) {
-		v.obs.LastRecoverableTime = at(v.Archived)
-	}
-	v.lower()
+	v.recoverable()
 	if v.Lost {
 		v.obs.FirstRecoverableTime, v.obs.LastRecoverableTime = nil, nil
 	}

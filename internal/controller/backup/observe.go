@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	corev1 "k8s.io/api/core/v1"
@@ -154,6 +155,11 @@ func (e *external) archived(ctx context.Context, s *State) error {
 		if own, err := e.isClusters(ctx, s.Backup); err != nil || !own {
 			return err
 		}
+		// Without a report what was known stays.
+		s.BinaryLogs = true
+		if known := s.Backup.Status.AtProvider.LastRecoverableTime; known != nil {
+			s.Archived = known.Time
+		}
 	}
 	cm := &corev1.ConfigMap{}
 	name := instance.StatusName(ref.Name + "-" + string(s.params().Source.Type))
@@ -165,7 +171,7 @@ func (e *external) archived(ctx context.Context, s *State) error {
 	if json.Unmarshal([]byte(cm.Data[instance.ClusterKey]), &c) != nil || c.Archive == nil {
 		return nil //nolint:nilerr // the instance managers write it again
 	}
-	s.Lost = c.Archive.Lost()
+	s.Lost, s.Archived = c.Archive.Lost(), time.Time{}
 	if c.Archive.Recoverable != nil && !s.Lost {
 		s.Archived = *c.Archive.Recoverable
 	}

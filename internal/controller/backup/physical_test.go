@@ -52,6 +52,8 @@ func TestPhysicalOpenGap(t *testing.T) {
 		"Older":    {reason: "Where they do not, the newest backup can be restored.", gaps: []instance.Gap{{}}, want: at(hours(2.1))},
 		"MySQL":    {reason: "It ends with the last transaction before the gap.", engine: backupv1.MySQL, gaps: []instance.Gap{{From: &from}}, archived: hours(2.5), want: at(hours(2.5))},
 		"Id":       {reason: "The newest backup of MySQL can be restored by its id, and not to the time of its end.", engine: backupv1.MySQL, gaps: []instance.Gap{{}}},
+		"Failing":  {reason: "Binary logs have not been archived for long, and no gap is known.", engine: backupv1.MySQL, archived: hours(2.05), want: at(hours(2.05))},
+		"Nothing":  {reason: "None has been archived.", engine: backupv1.MySQL},
 		"Before":   {reason: "So can one that is newer than the last transaction before the gap.", engine: backupv1.MySQL, gaps: []instance.Gap{{From: &to}}, archived: hours(2.05), want: at(hours(2.05))},
 	}
 	for name, tc := range cases {
@@ -62,7 +64,7 @@ func TestPhysicalOpenGap(t *testing.T) {
 				s.Gaps, s.Archived = tc.gaps, tc.archived
 				s.Backup.Status.AtProvider.LastRecoverableTime = at(hours(2.9))
 				if tc.engine != "" {
-					s.params().Source.Type = tc.engine
+					s.params().Source.Type, s.BinaryLogs = tc.engine, true
 				}
 			})
 			s.Runs[0].Report.Catalog.Latest = new(hours(2.9))

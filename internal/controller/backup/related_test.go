@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
 	"github.com/storeplane/storeplane/internal/backup"
@@ -141,8 +142,11 @@ func TestPoll(t *testing.T) {
 		"Copies":       {reason: "MySQL's archive advances as well.", backup: good(archived(10*time.Minute), mysql), want: time.Minute},
 		"CopiesBefore": {reason: "What was archived before the last step is read after the next one.", backup: good(archived(time.Minute), mysql), want: 5 * time.Minute},
 		"CopiesAlone":  {reason: "Copies without binary logs have no time that advances.", backup: good(mysql), want: 10 * time.Minute},
-		"CopiesOld":    {reason: "Nothing has been archived for long.", backup: good(archived(2*time.Hour), mysql), want: 10 * time.Minute},
-		"Dumps":        {reason: "A dump restores to its own time.", backup: good(archived(10*time.Minute), func(b *backupv1.Backup) { b.Spec.ForProvider.Method = backupv1.Logical }), want: 10 * time.Minute},
+		"CopiesOwned": {reason: "The cluster's own have, and it is not known yet.", backup: good(mysql, func(b *backupv1.Backup) {
+			b.OwnerReferences = []metav1.OwnerReference{{Kind: appsv1.DatabaseClusterKind, Controller: new(true)}}
+		}), want: time.Minute},
+		"CopiesOld": {reason: "Nothing has been archived for long.", backup: good(archived(2*time.Hour), mysql), want: 10 * time.Minute},
+		"Dumps":     {reason: "A dump restores to its own time.", backup: good(archived(10*time.Minute), func(b *backupv1.Backup) { b.Spec.ForProvider.Method = backupv1.Logical }), want: 10 * time.Minute},
 		"Due": {reason: "The next backup should begin soon.", backup: good(func(b *backupv1.Backup) {
 			b.Status.AtProvider.NextScheduleTime = new(metav1.NewTime(now.Add(time.Minute)))
 		}), want: 2 * time.Minute},

@@ -49,6 +49,9 @@ type State struct {
 	// Archived is the time up to which the archive of a DatabaseCluster can be restored, or zero.
 	Archived time.Time
 
+	// BinaryLogs is true if a DatabaseCluster of MySQL archives its binary logs beside these backups.
+	BinaryLogs bool
+
 	// Lost is true if the repository of a DatabaseCluster has lost all backups and has no new one
 	// yet.
 	Lost bool
