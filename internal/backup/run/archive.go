@@ -53,9 +53,16 @@ type Pace struct {
 	Held, Largest int64
 }
 
+// partAfter is the Part of pace. Servers that start or hand over again and again may lack what is archived for partAtLast times
+// that in all.
+const (
+	partAfter  = 5 * time.Minute
+	partAtLast = 6
+)
+
 // pace is the pace without another one. Held and Largest are less together than the folder for what was received may have.
 var pace = Pace{
-	Cut: time.Minute, Compare: 10 * time.Second, Hold: 15 * time.Second, Look: time.Minute, Stall: 3 * time.Minute, Behind: 10 * time.Minute, Part: 5 * time.Minute,
+	Cut: time.Minute, Compare: 10 * time.Second, Hold: 15 * time.Second, Look: time.Minute, Stall: 3 * time.Minute, Behind: 10 * time.Minute, Part: partAfter,
 	Held: 512 << 20, Largest: 1280 << 20,
 }
 
@@ -178,14 +185,14 @@ type archiver struct {
 	// had are the transactions that the primary had by the store's record, where there are no segments.
 	had gtid.Set
 
-	// lacks is since when a server, whose name is lacking, lacks transactions that are archived, or zero.
-	lacks   time.Time
-	lacking string
+	// lack is what is known of primaries that lack transactions that are archived.
+	lack lack
 
 	// stopped is the problem for which it is not known how far the archive is, or "".
 	stopped string
 
-	// looked is when the newest backup was looked for, and newest is its id, and newestHas are its transactions.
+	// looked is when the newest backup was looked for, newest is its id, and newestHas are its transactions, with those of
+	// the backups before.
 	looked    time.Time
 	newest    string
 	newestHas gtid.Set
@@ -343,8 +350,8 @@ func (a *archiver) reopen(ctx context.Context) error {
 
 // begin connects to the store and to the server, and finds out where to go on.
 func (a *archiver) begin(ctx context.Context) error {
-	// It was found of the primary of before.
-	a.state.Parted = false
+	// It was found of the primary of before, and there may be a backup since.
+	a.state.Parted, a.looked = false, time.Time{}
 	if a.server != nil {
 		a.server.Close()
 		a.server = nil
@@ -364,7 +371,7 @@ func (a *archiver) begin(ctx context.Context) error {
 		return err
 	}
 	if p.system != a.system {
-		a.lacks = time.Time{}
+		a.lack = lack{}
 		a.system, a.known, a.newest, a.newestHas, a.sample, a.recorded = p.system, false, "", gtid.Set{}, nil, time.Time{}
 		a.had, a.last = gtid.Set{}, time.Time{}
 		a.state, a.stopped = Archived{}, ""
@@ -388,13 +395,11 @@ func (a *archiver) begin(ctx context.Context) error {
 func (a *archiver) continues(server string, executed gtid.Set) error {
 	extra := a.have.Union(a.had).Union(a.newestHas).Minus(executed)
 	if extra.IsEmpty() {
-		a.lacks, a.state.Parted = time.Time{}, false
+		a.lack, a.state.Parted = lack{}, false
 		return nil
 	}
-	if a.lacks.IsZero() || a.lacking != server {
-		a.lacks, a.lacking = time.Now(), server
-	}
-	a.state.Parted = time.Since(a.lacks) >= a.pace.Part
+	a.lack.add(server, time.Now())
+	a.state.Parted = a.lack.present >= a.pace.Part || a.lack.present >= lackStep && a.lack.all >= partAtLast*a.pace.Part
 	return backup.Errorf(backup.SourceUnreachable, "the primary lacks %d transactions that are archived: if it still does after %s, its data counts as another history", extra.Len(), a.pace.Part)
 }
 
@@ -403,6 +408,27 @@ func (a *archiver) continues(server string, executed gtid.Set) error {
 type identity struct {
 	name, system     string
 	purged, executed gtid.Set
+}
+
+// lackStep is how much one answer to the next counts at most: nothing is known of a server while it cannot be asked.
+const lackStep = time.Minute
+
+// A lack is for how long primaries are known to have lacked transactions that are archived: the present one, and all that did
+// one after another.
+type lack struct {
+	server       string
+	asked        time.Time
+	present, all time.Duration
+}
+
+// add notes that a server lacks some at a time.
+func (l *lack) add(server string, at time.Time) {
+	if l.server != server {
+		l.server, l.asked, l.present = server, at, 0
+		return
+	}
+	step := min(at.Sub(l.asked), lackStep)
+	l.asked, l.present, l.all = at, l.present+step, l.all+step
 }
 
 // identify returns the identity of the primary. A server that hangs is left for another one.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -235,6 +236,45 @@ func TestLose(t *testing.T) {
 	}
 }
 
+// backedUp completes a backup with some transactions, which was made some time ago, and returns when. In a bubble of synctest a
+// day has to pass before: no backup has an id of before 2000.
+func (a *archiver) backedUp(t *testing.T, position string, ago time.Duration) time.Time {
+	t.Helper()
+	copies, err := a.storeOf(t.Context(), backupv1.Physical)
+	must(t, err)
+	defer func() { _ = copies.Close() }()
+	made := time.Now().Add(-ago).UTC().Truncate(time.Second)
+	of := *a.job
+	of.store = copies
+	must(t, of.complete(t.Context(), &backup.Manifest{Version: backup.ManifestVersion, ID: backup.NewID(made), Engine: backupv1.MySQL, Method: backupv1.Physical, System: "one", Position: position, Started: made, Finished: made}))
+	return made
+}
+
+// TestBackedUp: a backup of an older state takes nothing of what an earlier one has out of the history.
+func TestBackedUp(t *testing.T) {
+	const one, two = "541947d5-eac4-11f1-aa87-02fc00000001", "641947d5-eac4-11f1-aa87-02fc00000001"
+	volume := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(24 * time.Hour)
+		a := archivingOf(t, volume, &streamed{})
+		a.have, a.known = transactions(t, one+":1-10"), true
+		a.backedUp(t, one+":1-20", 2*time.Hour)
+		must(t, a.look(t.Context()))
+		older := one + ":1-15," + two + ":1-3"
+		a.backedUp(t, older, time.Hour)
+		time.Sleep(2 * a.pace.Look)
+		must(t, a.look(t.Context()))
+		if err := a.continues("a", transactions(t, older)); err == nil {
+			t.Error("continues() of data that lacks what the first backup has: want an error")
+		}
+		again := &archiver{job: a.job, pace: pace, system: "one", have: transactions(t, one+":1-10"), known: true}
+		must(t, again.look(t.Context()))
+		if err := again.continues("a", transactions(t, older)); err == nil {
+			t.Error("continues() of a program that has started since: want an error")
+		}
+	})
+}
+
 // TestGaps: what is lost at the end of the archive is a gap unless a backup has it, and after another one among the segments
 // it is not known to which time a restore gets.
 func TestGaps(t *testing.T) {
@@ -258,20 +298,89 @@ func TestGaps(t *testing.T) {
 			write(t, received, map[string]string{"binlog.000003": string(threeTransactions(t))})
 			a.have, a.known = transactions(t, uuid+":1-8"), true
 			must(t, a.read(t.Context(), received, true))
-			copies, err := a.storeOf(t.Context(), backupv1.Physical)
-			must(t, err)
-			defer func() { _ = copies.Close() }()
-			made := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
-			m := &backup.Manifest{Version: backup.ManifestVersion, ID: backup.NewID(made), Engine: backupv1.MySQL, Method: backupv1.Physical, System: "one", Position: uuid + ":" + tc.backup, Started: made, Finished: made}
-			of := *a.job
-			of.store = copies
-			must(t, of.complete(t.Context(), m))
+			made := a.backedUp(t, uuid+":"+tc.backup, time.Hour)
 			must(t, a.gaps(t.Context(), transactions(t, uuid+":"+tc.purged)))
 			if got := a.state.Missing.String(); got != tc.missing || a.state.Ended.Equal(made) != tc.ended || a.state.Before.IsZero() == tc.reported {
 				t.Errorf("%s\ngaps(): missing %q, want %q; ended %s, want one: %t; before %s, want one: %t", tc.reason, got, tc.missing, a.state.Ended, tc.ended, a.state.Before, tc.reported)
 			}
 		})
 	}
+}
+
+// TestLack: servers that lack what is archived for a short time each, again and again, do it for too long in all. Time in
+// which they cannot be asked does not count.
+func TestLack(t *testing.T) {
+	at := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
+	var l lack
+	for range 10 {
+		l.add("a", at)
+		at = at.Add(10 * time.Second)
+	}
+	if want := (lack{server: "a", asked: at.Add(-10 * time.Second), present: 90 * time.Second, all: 90 * time.Second}); l != want {
+		t.Errorf("a server that was asked for 90 s: got %+v, want %+v", l, want)
+	}
+	at = at.Add(time.Hour)
+	l.add("a", at)
+	if l.present != 150*time.Second || l.all != 150*time.Second {
+		t.Errorf("it could not be asked for an hour: got %+v", l)
+	}
+	for i := range 20 {
+		l.add(strconv.Itoa(i), at)
+		l.add(strconv.Itoa(i), at.Add(time.Minute))
+		at = at.Add(time.Hour)
+	}
+	if l.present != time.Minute || l.all != 150*time.Second+20*time.Minute {
+		t.Errorf("others were for a minute each: got %+v", l)
+	}
+}
+
+// TestContinuesAtLast: servers that start again and again do not keep data in an older state from being another history.
+func TestContinuesAtLast(t *testing.T) {
+	const one = "541947d5-eac4-11f1-aa87-02fc00000001:"
+	synctest.Test(t, func(t *testing.T) {
+		a := &archiver{pace: pace, have: transactions(t, one+"1-20")}
+		began := time.Now()
+		for i := 0; !a.state.Parted && i < 20; i++ {
+			for range 24 {
+				_ = a.continues(strconv.Itoa(i), transactions(t, one+"1-10"))
+				time.Sleep(10 * time.Second)
+				if a.state.Parted {
+					break
+				}
+			}
+		}
+		if took := time.Since(began); !a.state.Parted || took < partAtLast*partAfter || took > partAtLast*partAfter+5*time.Minute {
+			t.Errorf("it counts as another history (%t) after %s", a.state.Parted, took)
+		}
+	})
+}
+
+// TestCompareBackup: a backup that has what the primary lacks, and was completed while its binary logs are archived, ends
+// that.
+func TestCompareBackup(t *testing.T) {
+	const uuid = "541947d5-eac4-11f1-aa87-02fc00000001"
+	volume := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(24 * time.Hour)
+		server := &streamed{executed: transactions(t, uuid+":1-10")}
+		a := archivingOf(t, volume, server)
+		a.pace, a.have, a.known = pace, server.executed, true
+		compare := func() error {
+			for range 3 {
+				time.Sleep(a.pace.Hold)
+				if err := a.compare(t.Context()); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		must(t, compare())
+		a.backedUp(t, uuid+":1-12", time.Hour)
+		time.Sleep(2 * a.pace.Look)
+		if err := compare(); backup.ReasonOf(err) != backup.SourceUnreachable {
+			t.Errorf("compare(): %v", err)
+		}
+	})
 }
 
 // TestSlow: a server that sends a transaction slowly has not stopped to send.
@@ -328,6 +437,7 @@ func TestContinues(t *testing.T) {
 			}
 		}
 		a := &archiver{pace: pace, have: set(one + "1-20")}
+		server, executed := "a", set(one+"1-20")
 		for _, step := range []struct {
 			reason   string
 			after    time.Duration
@@ -335,6 +445,9 @@ func TestContinues(t *testing.T) {
 			executed string
 			want     string
 			parted   bool
+
+			// unasked is true if nothing is asked before.
+			unasked bool
 		}{
 			{reason: "It has all, and more.", executed: one + "1-25," + two + "1-3"},
 			{reason: "Another primary has still to execute what it has received.", executed: one + "1-10", want: lacks},
@@ -345,13 +458,24 @@ func TestContinues(t *testing.T) {
 			{reason: "So has the one of before.", after: 4 * time.Minute, executed: one + "1-10," + two + "1-30", want: lacks},
 			{reason: "It may still execute more.", after: 4 * time.Minute, executed: one + "1-10," + two + "1-30", want: lacks},
 			{reason: "It does not.", after: time.Minute, executed: one + "1-10," + two + "1-40", want: lacks, parted: true},
+			{reason: "It has all.", after: time.Minute, executed: one + "1-20"},
+			{reason: "It starts again and again, each time with another name.", server: "1", executed: one + "1-10", want: lacks},
+			{reason: "It has.", after: 4 * time.Minute, server: "2", executed: one + "1-10", want: lacks},
+			{reason: "Nothing is known of the servers for long.", after: 2 * time.Hour, unasked: true, server: "3", executed: one + "1-10", want: lacks},
+			{reason: "Another one has its time, too.", after: time.Second, server: "4", executed: one + "1-10", want: lacks},
 		} {
-			time.Sleep(step.after)
-			got, server := "", "a"
+			for range step.after / (30 * time.Second) {
+				time.Sleep(30 * time.Second)
+				if !step.unasked {
+					_ = a.continues(server, executed)
+				}
+			}
+			server, executed = "a", set(step.executed)
 			if step.server != "" {
 				server = step.server
 			}
-			if err := a.continues(server, set(step.executed)); err != nil {
+			got := ""
+			if err := a.continues(server, executed); err != nil {
 				got = err.Error()
 			}
 			if got != step.want || a.state.Parted != step.parted {

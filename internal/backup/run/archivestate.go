@@ -56,11 +56,11 @@ func (a *archiver) resume(ctx context.Context, purged gtid.Set) error {
 		if r != nil {
 			a.had = r.Executed
 		}
-		switch m, has, err := a.newestCopy(ctx); {
+		switch c, err := a.newestCopies(ctx, a.system); {
 		case err != nil:
 			return err
-		case m != nil && !has.Contains(purged):
-			a.lose(purged.Minus(has), time.Time{})
+		case c.newest != nil && !c.has.Contains(purged):
+			a.lose(purged.Minus(c.has), time.Time{})
 		}
 	}
 	a.have, a.known = have, true
@@ -88,11 +88,19 @@ func (a *archiver) lose(lost gtid.Set, last time.Time) {
 	a.state.Missing, a.state.Ended = a.state.Missing.Union(lost), time.Time{}
 }
 
-// newestCopy returns the newest backup of the database with its transactions, or nil.
-func (a *archiver) newestCopy(ctx context.Context) (*backup.Manifest, gtid.Set, error) {
-	copies, err := a.storeOf(ctx, backupv1.Physical)
+// A copiedSet is what the newest backups of a database have: the newest one is nil if there is none.
+type copiedSet struct {
+	newest *backup.Manifest
+
+	// has are the transactions of the newest one, and had are those of any of them.
+	has, had gtid.Set
+}
+
+// newestCopies returns what the newest backups of a database have.
+func (j *job) newestCopies(ctx context.Context, system string) (out copiedSet, err error) {
+	copies, err := j.storeOf(ctx, backupv1.Physical)
 	if err != nil {
-		return nil, gtid.Set{}, err
+		return out, err
 	}
 	defer func() { _ = copies.Close() }()
 	// Those that were not completed count among the newest: before there is none, all are read.
@@ -102,16 +110,26 @@ func (a *archiver) newestCopy(ctx context.Context) (*backup.Manifest, gtid.Set, 
 	} {
 		l, err := list()
 		if err != nil {
-			return nil, gtid.Set{}, err
+			return out, err
 		}
 		for _, item := range slices.Backward(l.Good()) {
-			if item.Manifest.System == a.system {
-				has, err := gtid.Parse(item.Manifest.Position)
-				return item.Manifest, has, err
+			if item.Manifest.System != system {
+				continue
 			}
+			has, err := gtid.Parse(item.Manifest.Position)
+			if err != nil {
+				return out, err
+			}
+			if out.newest == nil {
+				out.newest, out.has = item.Manifest, has
+			}
+			out.had = out.had.Union(has)
+		}
+		if out.newest != nil {
+			return out, nil
 		}
 	}
-	return nil, gtid.Set{}, nil
+	return out, nil
 }
 
 // look looks for a newer backup: whether it has what is missing in the archive, and whether all that was written after
@@ -120,10 +138,11 @@ func (a *archiver) look(ctx context.Context) error {
 	if a.state.BackedUp && time.Since(a.looked) < a.pace.Look {
 		return nil
 	}
-	m, has, err := a.newestCopy(ctx)
+	c, err := a.newestCopies(ctx, a.system)
 	if err != nil {
 		return err
 	}
+	m, has := c.newest, c.has
 	a.looked, a.state.BackedUp = time.Now(), m != nil
 	if m == nil {
 		if !a.newestHas.IsEmpty() {
@@ -145,7 +164,8 @@ func (a *archiver) look(ctx context.Context) error {
 			a.lose(lost, time.Time{})
 		}
 	}
-	a.newest, a.newestHas = m.ID, has
+	// What an earlier backup has stays part of this history: a copy of an older state is none of it.
+	a.newest, a.newestHas = m.ID, a.newestHas.Union(c.had)
 	return nil
 }
 
@@ -178,6 +198,7 @@ func (a *archiver) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	executed := r.Executed
 	if a.sample != nil && !r.Executed.Contains(a.sample.Executed) {
 		// It is of a server that had more than the one that leads now, and what it had more is given up.
 		a.sample = nil
@@ -198,6 +219,10 @@ func (a *archiver) compare(ctx context.Context) error {
 	if err := a.look(ctx); err != nil {
 		a.stop(err)
 		return nil
+	}
+	if extra := a.newestHas.Minus(executed); !extra.IsEmpty() {
+		// It was completed after this server had begun to lead. The next session decides.
+		return backup.Errorf(backup.SourceUnreachable, "the primary lacks %d transactions that a backup of its data has", extra.Len())
 	}
 	if a.cuts || r.Time.Sub(a.recorded) >= recordEvery {
 		if err := a.record(ctx, *r); err != nil {

@@ -79,13 +79,6 @@ func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
 		return err
 	}
 	m.Method = backupv1.Physical
-	if m.System, err = donor.System(ctx); err != nil {
-		return err
-	}
-	archived, err := j.continued(ctx, donor, m.System)
-	if err != nil {
-		return err
-	}
 	scratch, err := os.OpenRoot(j.Scratch)
 	if err != nil {
 		return unusable(err)
@@ -95,16 +88,18 @@ func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
 	if err := remote.Await(ctx); err != nil {
 		return err
 	}
+	var archived gtid.Set
+	if m.System, archived, err = j.continued(ctx, donor); err != nil {
+		return err
+	}
 	if err := j.clone(ctx, remote, donor, scratch); err != nil {
 		return err
 	}
-	if err := sameSystem(ctx, donor, m.System); err != nil {
+	system, err := j.prove(ctx, remote, m)
+	if err != nil {
 		return err
 	}
-	if err := j.prove(ctx, remote, m); err != nil {
-		return err
-	}
-	if err := holds(m, archived); err != nil {
+	if err := belongs(m, system, archived); err != nil {
 		return err
 	}
 	j.sayf("archiving the copy")
@@ -122,48 +117,66 @@ func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
 type executing interface {
 	System(ctx context.Context) (string, error)
 	Executed(ctx context.Context) (gtid.Set, error)
+	Reconnect()
 }
 
 const (
 	// catchUpWithin is how long a server may take to execute what is archived already, and catchUpPoll how often it is
-	// asked. It is longer than the data of a server that lacks some takes to count as another history, with which the next
-	// attempt makes the backup.
-	catchUpWithin = 7 * time.Minute
-	catchUpPoll   = time.Second
+	// asked. It is longer than the data of a server that lacks some takes to count as another history, which is backed up
+	// then.
+	catchUpWithin = partAfter + 2*time.Minute
+	catchUpPoll   = 5 * time.Second
 )
 
-// continued returns what is archived of a server's data, or an error unless the server has all of it, once it has had time to
-// execute it. One that lacks some has an older state, as that of a volume that was put back: a backup with what it has written
-// since would be restored with what is archived of the history that was given up.
-func (j *job) continued(ctx context.Context, donor executing, system string) (gtid.Set, error) {
-	archived, err := j.archivedOf(ctx, system)
-	if err != nil {
-		return gtid.Set{}, err
-	}
+// continued returns the identifier of a server's data and what is archived of that, or an error unless the server has all of it,
+// once it has had time to execute it. One that lacks some has an older state, as that of a volume that was put back: a backup
+// with what it has written since would be restored with what is archived of the history that was given up.
+func (j *job) continued(ctx context.Context, donor executing) (system string, archived gtid.Set, err error) {
 	for end := j.Now().Add(catchUpWithin); ; {
-		executed, err := donor.Executed(ctx)
-		if err != nil {
-			return gtid.Set{}, err
+		system, archived, err = j.compared(ctx, donor)
+		if backup.ReasonOf(err) != backup.SourceUnreachable || !j.Now().Before(end) {
+			return system, archived, err
 		}
-		lacks := archived.Minus(executed)
-		if lacks.IsEmpty() {
-			return archived, nil
-		}
-		if err := sameSystem(ctx, donor, system); err != nil {
-			return gtid.Set{}, err
-		}
-		if !j.Now().Before(end) {
-			return gtid.Set{}, backup.Errorf(backup.SourceUnreachable, "the server lacks %d transactions that are archived of its data: %s. It is not backed up before it has them, or its data counts as another history, which the pod with label app.kubernetes.io/component=archive finds: see its log", lacks.Len(), lacks)
-		}
+		// Another server may be the primary meanwhile.
+		donor.Reconnect()
 		if err := wait(ctx, catchUpPoll); err != nil {
-			return gtid.Set{}, err
+			return "", gtid.Set{}, err
 		}
 	}
 }
 
-// holds returns an error if a copy lacks transactions that the server had which was to be copied: another one may be the
-// primary since.
-func holds(m *backup.Manifest, archived gtid.Set) error {
+// compared returns the identifier of a server's data and what is archived of that, or an error unless the server has all of it.
+// It is asked last: by then it may have executed more.
+func (j *job) compared(ctx context.Context, donor executing) (system string, archived gtid.Set, err error) {
+	if system, err = within(ctx, donor.System); err != nil {
+		return "", gtid.Set{}, err
+	}
+	if archived, err = j.archivedOf(ctx, system); err != nil {
+		return "", gtid.Set{}, err
+	}
+	executed, err := within(ctx, donor.Executed)
+	if err != nil {
+		return "", gtid.Set{}, err
+	}
+	if lacks := archived.Minus(executed); !lacks.IsEmpty() {
+		return "", gtid.Set{}, backup.Errorf(backup.SourceUnreachable, "the server lacks %d transactions that are archived of its data: %s. It is not backed up before it has them, or its data counts as another history, which the pod with label app.kubernetes.io/component=archive finds: see its log", lacks.Len(), lacks)
+	}
+	return system, archived, nil
+}
+
+// within asks a server something. One that hangs may be replaced meanwhile.
+func within[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	return ask(ctx)
+}
+
+// belongs returns an error unless a copy, whose data has an identifier, is of the data that was to be copied, and has all that
+// the server had which was asked before: another one may be the primary since.
+func belongs(m *backup.Manifest, system string, archived gtid.Set) error {
+	if system != m.System {
+		return backup.Errorf(backup.SourceUnreachable, "the copy is of another history of the data than it was to be of: another server became the primary meanwhile, or an older state of the data counts as another history since")
+	}
 	has, err := gtid.Parse(m.Position)
 	if err != nil {
 		return backup.Errorf(backup.ToolFailed, "cannot read the transactions of the copy: %w", err)
@@ -174,8 +187,9 @@ func holds(m *backup.Manifest, archived gtid.Set) error {
 	return nil
 }
 
-// archivedOf returns the transactions of a database that are known to be archived, from the newest segments and the record of
-// how far the archive is.
+// archivedOf returns the transactions of a database that are known to be archived, from the newest segments, the record of
+// how far the archive is, and the newest backups, which may have more. Where no binary logs are archived there are none: backups
+// are restored alone.
 func (j *job) archivedOf(ctx context.Context, system string) (gtid.Set, error) {
 	logs := *j
 	var err error
@@ -184,10 +198,12 @@ func (j *job) archivedOf(ctx context.Context, system string) (gtid.Set, error) {
 	}
 	defer func() { _ = logs.store.Close() }()
 	var out gtid.Set
-	switch r, err := logs.reached(ctx, system); {
-	case err != nil:
+	r, err := logs.reached(ctx, system)
+	if err != nil {
 		return out, err
-	case r != nil:
+	}
+	found := r != nil
+	if found {
 		out = r.Executed
 	}
 	l, err := logs.store.Newest(ctx, resumeFrom)
@@ -196,21 +212,14 @@ func (j *job) archivedOf(ctx context.Context, system string) (gtid.Set, error) {
 	}
 	for _, item := range l.Good() {
 		if s, err := segment.Of(item.Manifest); err == nil && s.System == system {
-			out = out.Union(s.Transactions)
+			out, found = out.Union(s.Transactions), true
 		}
 	}
-	return out, nil
-}
-
-// sameSystem returns an error if the data of a server has got another identifier since.
-func sameSystem(ctx context.Context, donor executing, system string) error {
-	switch now, err := donor.System(ctx); {
-	case err != nil:
-		return err
-	case now != system:
-		return backup.Errorf(backup.SourceUnreachable, "the data of the server became another history meanwhile: the backup is retried")
+	if !found {
+		return out, nil
 	}
-	return nil
+	c, err := j.newestCopies(ctx, system)
+	return out.Union(c.had), err
 }
 
 // archived reports whether the binary logs of a database are being archived beside its copies. A restore that is to
@@ -263,35 +272,39 @@ func publish(root *os.Root, name string, content []byte) error {
 	return errors.Join(err, f.Chmod(0o644), f.Close())
 }
 
-// prove waits until a server has started from the copy, reads what the copy has, and shuts the server down.
-func (j *job) prove(ctx context.Context, remote engine.Remote, m *backup.Manifest) error {
+// prove waits until a server has started from the copy, reads what the copy has, and shuts the server down. It returns the
+// identifier of the copy's data.
+func (j *job) prove(ctx context.Context, remote engine.Remote, m *backup.Manifest) (system string, err error) {
 	j.sayf("starting a server from the copy")
 	if err := remote.AwaitOpened(ctx); err != nil {
-		return err
+		return "", err
 	}
 	s, err := mysql.Attach(remote, j.log)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer s.Close()
 	if m.Server, err = s.Version(ctx); err != nil {
-		return s.Failed(err)
+		return "", s.Failed(err)
 	}
 	if m.Position, err = s.Position(ctx); err != nil {
-		return s.Failed(err)
+		return "", s.Failed(err)
+	}
+	if system, err = s.SystemOf(ctx, j.conn.User); err != nil {
+		return "", s.Failed(err)
 	}
 	if m.Databases, err = s.Databases(ctx); err != nil {
-		return s.Failed(err)
+		return "", s.Failed(err)
 	}
 	for _, database := range m.Databases {
 		if err := notRestoring(ctx, s, database); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if err := s.Shutdown(ctx); err != nil {
-		return err
+		return "", err
 	}
-	return remote.AwaitClosed(ctx)
+	return system, remote.AwaitClosed(ctx)
 }
 
 // pack archives the copy.

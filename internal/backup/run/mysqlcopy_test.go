@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup"
 	"github.com/storeplane/storeplane/internal/backup/engine"
 	enginemysql "github.com/storeplane/storeplane/internal/backup/engine/mysql"
+	"github.com/storeplane/storeplane/internal/backup/segment"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/pki"
 )
@@ -341,4 +343,36 @@ func TestMySQLPhysicalFaults(t *testing.T) {
 		f.fail(backup.Backup, backup.SourceUnreachable)
 		nothingLeft(t, d)
 	})
+}
+
+// TestMySQLPhysicalHistory: no backup is made of data that lacks what is archived of it, nor of data that becomes another
+// history while it is copied.
+func TestMySQLPhysicalHistory(t *testing.T) {
+	c := startCopied(t)
+	f := c.fixture(t, newVolume(t))
+	becomes := func(system string) {
+		c.exec(t, "ALTER USER "+dumperUser+"@'%' ATTRIBUTE '{\""+instance.MySQLSystemAttribute+"\": \""+system+"\"}'")
+	}
+	f.Log = onLine{f.log, "copying the server", func() { becomes("two") }}
+	r := f.fail(backup.Backup, backup.SourceUnreachable)
+	if !strings.HasPrefix(r.Failure.Message, "the copy is of another history of the data") {
+		t.Errorf("the data became another history: %s", r.Failure.Message)
+	}
+	f.Log = f.log
+
+	logs := &job{Program: f.Program, task: f.task, hide: &secrets{}, log: discard}
+	logs.task.Method = backup.BinaryLog
+	must(t, logs.open(t.Context()))
+	defer logs.close()
+	const lost = "541947d5-eac4-11f1-aa87-02fc00000001:7"
+	must(t, (&archiver{job: logs}).record(t.Context(), segment.Reached{System: "two", Executed: transactions(t, lost)}))
+	var now atomic.Int64
+	f.Now = func() time.Time { return time.Now().Add(time.Duration(now.Add(1)) * catchUpWithin) }
+	r = f.fail(backup.Backup, backup.SourceUnreachable)
+	if !strings.HasPrefix(r.Failure.Message, "the server lacks 1 transactions that are archived of its data: "+lost) {
+		t.Errorf("the data lacks what is archived: %s", r.Failure.Message)
+	}
+	f.Now = time.Now
+	becomes("three")
+	f.succeed(backup.Backup)
 }

@@ -279,8 +279,8 @@ func TestDeleteLogs(t *testing.T) {
 	}
 }
 
-// TestNewestCopy: backups that were not completed, as their pods were killed, do not hide the newest good one.
-func TestNewestCopy(t *testing.T) {
+// TestNewestCopies: backups that were not completed, as their pods were killed, do not hide the newest good one.
+func TestNewestCopies(t *testing.T) {
 	j := binaryLogs(t, t.TempDir(), time.Now)
 	s, err := j.storeOf(t.Context(), backupv1.Physical)
 	must(t, err)
@@ -293,14 +293,14 @@ func TestNewestCopy(t *testing.T) {
 		must(t, s.Write(t.Context(), id+"/"+store.RunningObject, nil))
 	}
 	a := &archiver{job: j, system: "one"}
-	m, has, err := a.newestCopy(t.Context())
+	c, err := a.newestCopies(t.Context(), a.system)
 	must(t, err)
-	if m == nil || m.ID != good || has.Len() != 8 {
-		t.Errorf("newestCopy(): want %s with 8 transactions, got %+v with %d", good, m, has.Len())
+	if c.newest == nil || c.newest.ID != good || c.has.Len() != 8 {
+		t.Errorf("newestCopies(): want %s with 8 transactions, got %+v with %d", good, c.newest, c.has.Len())
 	}
 	a.system = "two"
-	if m, _, err := a.newestCopy(t.Context()); err != nil || m != nil {
-		t.Errorf("newestCopy() of another history: want none, got %+v (%v)", m, err)
+	if c, err := a.newestCopies(t.Context(), a.system); err != nil || c.newest != nil {
+		t.Errorf("newestCopies() of another history: want none, got %+v (%v)", c.newest, err)
 	}
 }
 

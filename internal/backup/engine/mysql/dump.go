@@ -26,9 +26,18 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 // System returns the identifier of the data, which a DatabaseCluster records with the user of its backups, or
 // "": servers of a group have an identifier each.
 func (s *Server) System(ctx context.Context) (string, error) {
+	return s.system(ctx, "CONCAT(user, '@', host) = CURRENT_USER()")
+}
+
+// SystemOf returns what System returns to a user.
+func (s *Server) SystemOf(ctx context.Context, user string) (string, error) {
+	return s.system(ctx, "user = ? AND host = '%'", user)
+}
+
+func (s *Server) system(ctx context.Context, where string, args ...any) (string, error) {
 	var system sql.NullString
-	err := s.db.QueryRowContext(ctx, "SELECT JSON_UNQUOTE(JSON_EXTRACT(attribute, ?)) FROM information_schema.user_attributes WHERE CONCAT(user, '@', host) = CURRENT_USER()",
-		"$."+instance.MySQLSystemAttribute).Scan(&system)
+	err := s.db.QueryRowContext(ctx, "SELECT JSON_UNQUOTE(JSON_EXTRACT(attribute, ?)) FROM information_schema.user_attributes WHERE "+where,
+		append([]any{"$." + instance.MySQLSystemAttribute}, args...)...).Scan(&system)
 	if n := number(err); n == errNoTable || n == errUnknownTable || errors.Is(err, sql.ErrNoRows) {
 		// MariaDB has no attributes of users.
 		return "", nil

@@ -35,7 +35,17 @@ func (s *Server) Executed(ctx context.Context) (gtid.Set, error) {
 // Purged returns the transactions of which the server has no binary logs any more.
 func (s *Server) Purged(ctx context.Context) (gtid.Set, error) { return s.set(ctx, "gtid_purged") }
 
-// Name returns the UUID by which the server is told from others of its group.
+// Reconnect has the next question open a connection: an open one may be to a server that is the primary no more.
+func (s *Server) Reconnect() {
+	s.db.SetMaxIdleConns(0)
+	s.db.SetMaxIdleConns(idle)
+}
+
+// idle is the number of connections that are kept, the default of package sql.
+const idle = 2
+
+// Name returns the UUID by which the server is distinguished from others of its group. A server of a DatabaseCluster has
+// another one each time that it starts.
 func (s *Server) Name(ctx context.Context) (string, error) {
 	var name string
 	err := s.db.QueryRowContext(ctx, "SELECT @@GLOBAL.server_uuid").Scan(&name)
