@@ -48,7 +48,7 @@ var (
 		},
 	}
 	shops = kind{
-		name: "EcommercePlatform", plural: "EcommercePlatforms", web: "-frontend-web", within: 30 * time.Minute,
+		name: "EcommercePlatform", plural: "EcommercePlatforms", web: "-frontend-web", within: 75 * time.Minute,
 		resource: schema.GroupVersionResource{Group: "platform.example.com", Version: "v1", Resource: "ecommerceplatforms"},
 		spec: func(registry, edit string) map[string]any {
 			return map[string]any{

@@ -302,7 +302,7 @@ func (b *bench) clear(ctx context.Context, f *fleet) error {
 	if err != nil {
 		return err
 	}
-	return b.until(ctx, 15*time.Minute, "what the claims were made of to be gone", func() (bool, error) {
+	return b.until(ctx, 45*time.Minute, "what the claims were made of to be gone", func() (bool, error) {
 		pods, err := b.cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 1})
 		return err == nil && len(pods.Items) == 0, err
 	})
