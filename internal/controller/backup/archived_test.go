@@ -60,15 +60,55 @@ func TestArchived(t *testing.T) {
 	}
 }
 
+// TestArchivedUnknown: without a report of the servers that can be read, what was known of MySQL's archive stays. A report
+// without an archive makes nothing of it.
+func TestArchivedUnknown(t *testing.T) {
+	known := hours(2)
+	for name, tc := range map[string]struct {
+		reason  string
+		reports []string
+		want    time.Time
+	}{
+		"None":     {reason: "The ConfigMap was deleted.", want: known},
+		"Damaged":  {reason: "It was written to by hand.", reports: []string{"{"}, want: known},
+		"Begins":   {reason: "What was known is of dumps, before the method was changed.", reports: []string{"{}"}},
+		"Archives": {reason: "Nothing can be restored yet.", reports: []string{`{"archive":{}}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := state(func(s *State) {
+				p := s.params()
+				p.Method, p.Source.Type = backupv1.Physical, backupv1.MySQL
+				p.Source.Connection = backupv1.Connection{DatabaseClusterRef: &backupv1.LocalReference{Name: "ledger"}}
+				s.Backup.OwnerReferences = []metav1.OwnerReference{{
+					APIVersion: appsv1.GroupVersion.String(), Kind: appsv1.DatabaseClusterKind, Name: "ledger", UID: "uid-1", Controller: new(true),
+				}}
+				s.Backup.Status.AtProvider.LastRecoverableTime = at(known)
+			})
+			if err := reportedBy(t, s.Backup.Namespace, string(backupv1.MySQL), tc.reports...).archived(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if !s.Archived.Equal(tc.want) || !s.BinaryLogs {
+				t.Errorf("%s\narchived(): until %s, binary logs %t, want %s", tc.reason, s.Archived, s.BinaryLogs, tc.want)
+			}
+		})
+	}
+}
+
 // archivedBy returns a client beside DatabaseCluster ledger, which has archived all up to a time.
 func archivedBy(t *testing.T, namespace, engine string, until time.Time) *external {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	report, err := json.Marshal(instance.Cluster{Archive: &instance.Archive{Recoverable: &until}})
 	if err != nil {
+		t.Fatal(err)
+	}
+	return reportedBy(t, namespace, engine, string(report))
+}
+
+// reportedBy returns a client beside DatabaseCluster ledger, whose servers have written a report, or none.
+func reportedBy(t *testing.T, namespace, engine string, reports ...string) *external {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	cluster := &unstructured.Unstructured{}
@@ -76,9 +116,12 @@ func archivedBy(t *testing.T, namespace, engine string, until time.Time) *extern
 	cluster.SetNamespace(namespace)
 	cluster.SetName("ledger")
 	cluster.SetUID("uid-1")
-	objects := []client.Object{cluster, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: instance.StatusName("ledger-" + engine)},
-		Data:       map[string]string{instance.ClusterKey: string(report)},
-	}}
+	objects := []client.Object{cluster}
+	for _, report := range reports {
+		objects = append(objects, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: instance.StatusName("ledger-" + engine)},
+			Data:       map[string]string{instance.ClusterKey: report},
+		})
+	}
 	return &external{connector: &connector{kube: kube.Kube{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}}}
 }

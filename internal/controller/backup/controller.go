@@ -103,7 +103,7 @@ func restsFor(b *backupv1.Backup, interval time.Duration, now time.Time) time.Du
 	switch p := &b.Spec.ForProvider; {
 	case p.Method != backupv1.Physical:
 		return long
-	case o.LastRecoverableTime == nil && (byCluster(p) || isOwned(b)):
+	case o.LastRecoverableTime == nil && (byCluster(p) || isOwned(b) && o.LastSuccessfulTime != nil):
 		return interval
 	case o.LastRecoverableTime == nil:
 		return long

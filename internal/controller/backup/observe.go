@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	corev1 "k8s.io/api/core/v1"
@@ -155,23 +154,26 @@ func (e *external) archived(ctx context.Context, s *State) error {
 		if own, err := e.isClusters(ctx, s.Backup); err != nil || !own {
 			return err
 		}
-		// Without a report what was known stays.
 		s.BinaryLogs = true
-		if known := s.Backup.Status.AtProvider.LastRecoverableTime; known != nil {
-			s.Archived = known.Time
-		}
 	}
 	cm := &corev1.ConfigMap{}
 	name := instance.StatusName(ref.Name + "-" + string(s.params().Source.Type))
 	found, err := e.kube.Find(ctx, s.Backup.Namespace, name, cm)
-	if err != nil || !found {
+	if err != nil {
 		return err
 	}
 	c := instance.Cluster{}
-	if json.Unmarshal([]byte(cm.Data[instance.ClusterKey]), &c) != nil || c.Archive == nil {
-		return nil //nolint:nilerr // the instance managers write it again
+	if !found || json.Unmarshal([]byte(cm.Data[instance.ClusterKey]), &c) != nil {
+		// The instance managers write it again. What was known stays meanwhile.
+		if known := s.Backup.Status.AtProvider.LastRecoverableTime; s.BinaryLogs && known != nil {
+			s.Archived = known.Time
+		}
+		return nil
 	}
-	s.Lost, s.Archived = c.Archive.Lost(), time.Time{}
+	if c.Archive == nil {
+		return nil
+	}
+	s.Lost = c.Archive.Lost()
 	if c.Archive.Recoverable != nil && !s.Lost {
 		s.Archived = *c.Archive.Recoverable
 	}

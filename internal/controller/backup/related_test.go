@@ -144,6 +144,7 @@ func TestPoll(t *testing.T) {
 		"CopiesAlone":  {reason: "Copies without binary logs have no time that advances.", backup: good(mysql), want: 10 * time.Minute},
 		"CopiesOwned": {reason: "The cluster's own have, and it is not known yet.", backup: good(mysql, func(b *backupv1.Backup) {
 			b.OwnerReferences = []metav1.OwnerReference{{Kind: appsv1.DatabaseClusterKind, Controller: new(true)}}
+			b.Status.AtProvider.LastSuccessfulTime = new(metav1.NewTime(now.Add(-time.Hour)))
 		}), want: time.Minute},
 		"CopiesOld": {reason: "Nothing has been archived for long.", backup: good(archived(2*time.Hour), mysql), want: 10 * time.Minute},
 		"Dumps":     {reason: "A dump restores to its own time.", backup: good(archived(10*time.Minute), func(b *backupv1.Backup) { b.Spec.ForProvider.Method = backupv1.Logical }), want: 10 * time.Minute},
