@@ -386,7 +386,12 @@ func (a *archiver) begin(ctx context.Context) error {
 	}
 	// From now on it is known whether there is a backup.
 	a.state.System = p.system
-	return a.continues(p.name, p.executed)
+	// What the primary has is asked last: a backup may have been completed since it was asked for the rest.
+	executed, err := within(ctx, a.source.Executed)
+	if err != nil {
+		return err
+	}
+	return a.continues(p.name, executed)
 }
 
 // continues returns an error unless a server, which has executed a set, has all that is archived. One that does not
@@ -403,11 +408,11 @@ func (a *archiver) continues(server string, executed gtid.Set) error {
 	return backup.Errorf(backup.SourceUnreachable, "the primary lacks %d transactions that are archived: if it still does after %s, its data counts as another history", extra.Len(), a.pace.Part)
 }
 
-// An identity is whose binary logs are archived: the name of the primary, the identifier of its data, which transactions are
-// in none of its binary logs, and which it has executed.
+// An identity is whose binary logs are archived: the name of the primary, the identifier of its data, and which transactions are
+// in none of its binary logs.
 type identity struct {
-	name, system     string
-	purged, executed gtid.Set
+	name, system string
+	purged       gtid.Set
 }
 
 // lackStep is how much one answer to the next counts at most: nothing is known of a server while it cannot be asked.
@@ -444,13 +449,12 @@ func (a *archiver) identify(ctx context.Context) (p identity, err error) {
 	if p.name, err = a.source.Name(ctx); err != nil {
 		return p, err
 	}
+	// A new primary answers this, which reads a table, only once it has executed all that it has received
+	// (group_replication_consistency), and what it has executed without waiting for that.
 	if p.system, err = a.source.System(ctx); err != nil {
 		return p, err
 	}
-	if p.purged, err = a.source.Purged(ctx); err != nil {
-		return p, err
-	}
-	p.executed, err = a.source.Executed(ctx)
+	p.purged, err = a.source.Purged(ctx)
 	return p, err
 }
 

@@ -92,7 +92,8 @@ func (a *archiver) lose(lost gtid.Set, last time.Time) {
 type copiedSet struct {
 	newest *backup.Manifest
 
-	// has are the transactions of the newest one, and had are those of any of them.
+	// has are the transactions of the newest one, and had are those of any of them that were read: copiesFrom at least, but for
+	// those that were not completed.
 	has, had gtid.Set
 }
 
@@ -198,7 +199,6 @@ func (a *archiver) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	executed := r.Executed
 	if a.sample != nil && !r.Executed.Contains(a.sample.Executed) {
 		// It is of a server that had more than the one that leads now, and what it had more is given up.
 		a.sample = nil
@@ -220,9 +220,8 @@ func (a *archiver) compare(ctx context.Context) error {
 		a.stop(err)
 		return nil
 	}
-	if extra := a.newestHas.Minus(executed); !extra.IsEmpty() {
-		// It was completed after this server had begun to lead. The next session decides.
-		return backup.Errorf(backup.SourceUnreachable, "the primary lacks %d transactions that a backup of its data has", extra.Len())
+	if err := a.hasBackups(ctx); err != nil {
+		return err
 	}
 	if a.cuts || r.Time.Sub(a.recorded) >= recordEvery {
 		if err := a.record(ctx, *r); err != nil {
@@ -233,6 +232,19 @@ func (a *archiver) compare(ctx context.Context) error {
 	}
 	a.state.Until, a.state.Problem, a.state.Behind, a.stopped = r.Time, "", false, ""
 	a.say(a.state)
+	return nil
+}
+
+// hasBackups returns an error if a backup that was completed after the server had begun to lead has what it lacks: the next
+// session decides about that.
+func (a *archiver) hasBackups(ctx context.Context) error {
+	executed, err := within(ctx, a.source.Executed)
+	if err != nil {
+		return err
+	}
+	if extra := a.newestHas.Minus(executed); !extra.IsEmpty() {
+		return backup.Errorf(backup.SourceUnreachable, "the primary lacks %d transactions that a backup of its data has", extra.Len())
+	}
 	return nil
 }
 

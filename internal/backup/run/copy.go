@@ -66,16 +66,18 @@ func (copies) check(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	return donor.MayClone(ctx)
+	return mayClone(ctx, donor)
+}
+
+func mayClone(ctx context.Context, donor executing) error {
+	_, err := within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, donor.MayClone(ctx) })
+	return err
 }
 
 // fill copies the server, has another one start from the copy, and archives it once that has shut down.
 func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
 	donor, err := j.donor()
 	if err != nil {
-		return err
-	}
-	if err := donor.MayClone(ctx); err != nil {
 		return err
 	}
 	m.Method = backupv1.Physical
@@ -115,6 +117,7 @@ func (copies) fill(ctx context.Context, j *job, m *backup.Manifest) error {
 
 // executing is a server that is copied.
 type executing interface {
+	MayClone(ctx context.Context) error
 	System(ctx context.Context) (string, error)
 	Executed(ctx context.Context) (gtid.Set, error)
 	Reconnect()
@@ -148,6 +151,9 @@ func (j *job) continued(ctx context.Context, donor executing) (system string, ar
 // compared returns the identifier of a server's data and what is archived of that, or an error unless the server has all of it.
 // It is asked last: by then it may have executed more.
 func (j *job) compared(ctx context.Context, donor executing) (system string, archived gtid.Set, err error) {
+	if err := mayClone(ctx, donor); err != nil {
+		return "", gtid.Set{}, err
+	}
 	if system, err = within(ctx, donor.System); err != nil {
 		return "", gtid.Set{}, err
 	}

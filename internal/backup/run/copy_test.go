@@ -26,6 +26,8 @@ type lagging struct {
 
 func (c *lagging) System(context.Context) (string, error) { return c.system, nil }
 
+func (c *lagging) MayClone(context.Context) error { return nil }
+
 func (c *lagging) Reconnect() { c.asked++ }
 
 func (c *lagging) Executed(ctx context.Context) (gtid.Set, error) {
@@ -111,13 +113,17 @@ func TestContinued(t *testing.T) {
 
 // TestContinuedUnarchived: where nothing is archived a server has all of it, whatever a backup has.
 func TestContinuedUnarchived(t *testing.T) {
-	a := archivingOf(t, t.TempDir(), &streamed{})
-	a.backedUp(t, "541947d5-eac4-11f1-aa87-02fc00000001:1-13", time.Hour)
-	system, archived, err := a.continued(t.Context(), &lagging{system: "one", executed: []gtid.Set{{}}})
-	must(t, err)
-	if system != "one" || !archived.IsEmpty() {
-		t.Errorf("continued(): got %q, %s", system, archived)
-	}
+	volume := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(24 * time.Hour)
+		a := archivingOf(t, volume, &streamed{})
+		a.backedUp(t, "541947d5-eac4-11f1-aa87-02fc00000001:1-13", time.Hour)
+		system, archived, err := a.continued(t.Context(), &lagging{system: "one", executed: []gtid.Set{{}}})
+		must(t, err)
+		if system != "one" || !archived.IsEmpty() {
+			t.Errorf("continued(): got %q, %s", system, archived)
+		}
+	})
 }
 
 // TestContinuedRecorded: binary logs are archived although there are none yet.
