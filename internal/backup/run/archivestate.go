@@ -92,8 +92,8 @@ func (a *archiver) lose(lost gtid.Set, last time.Time) {
 type copiedSet struct {
 	newest *backup.Manifest
 
-	// has are the transactions of the newest one, and had are those of any of them that were read: copiesFrom at least, but for
-	// those that were not completed.
+	// has are the transactions of the newest one, and had are those of all that were read: the good ones among the newest
+	// copiesFrom, or all if none of these is.
 	has, had gtid.Set
 }
 

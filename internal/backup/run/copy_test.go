@@ -111,33 +111,28 @@ func TestContinued(t *testing.T) {
 	}
 }
 
-// TestContinuedUnarchived: where nothing is archived a server has all of it, whatever a backup has.
+// TestContinuedUnarchived: where nothing is archived a server has all of it, whatever a backup has. It is archived once there is
+// a record, although there are no segments yet.
 func TestContinuedUnarchived(t *testing.T) {
-	volume := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(24 * time.Hour)
-		a := archivingOf(t, volume, &streamed{})
-		a.backedUp(t, "541947d5-eac4-11f1-aa87-02fc00000001:1-13", time.Hour)
-		system, archived, err := a.continued(t.Context(), &lagging{system: "one", executed: []gtid.Set{{}}})
-		must(t, err)
-		if system != "one" || !archived.IsEmpty() {
-			t.Errorf("continued(): got %q, %s", system, archived)
-		}
-	})
-}
-
-// TestContinuedRecorded: binary logs are archived although there are none yet.
-func TestContinuedRecorded(t *testing.T) {
-	volume := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(24 * time.Hour)
-		a := archivingOf(t, volume, &streamed{})
-		a.backedUp(t, "541947d5-eac4-11f1-aa87-02fc00000001:1-13", time.Hour)
-		must(t, a.record(t.Context(), segment.Reached{System: "one"}))
-		if _, _, err := a.continued(t.Context(), &lagging{system: "one", executed: []gtid.Set{{}}}); backup.ReasonOf(err) != backup.SourceUnreachable {
-			t.Errorf("continued(): %v", err)
-		}
-	})
+	for name, recorded := range map[string]bool{"Unarchived": false, "Recorded": true} {
+		t.Run(name, func(t *testing.T) {
+			volume := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(24 * time.Hour)
+				a := archivingOf(t, volume, &streamed{})
+				a.backedUp(t, "541947d5-eac4-11f1-aa87-02fc00000001:1-13", time.Hour)
+				var want backup.Reason
+				if recorded {
+					must(t, a.record(t.Context(), segment.Reached{System: "one"}))
+					want = backup.SourceUnreachable
+				}
+				_, archived, err := a.continued(t.Context(), &lagging{system: "one", executed: []gtid.Set{{}}})
+				if (err != nil) != recorded || err != nil && backup.ReasonOf(err) != want || !archived.IsEmpty() {
+					t.Errorf("continued(): got %s, %v, want reason %q", archived, err, want)
+				}
+			})
+		})
+	}
 }
 
 // TestBelongs: a copy of another server than the one that was asked may be of another history, or lack what is archived.
