@@ -217,6 +217,36 @@ func TestFailover(t *testing.T) {
 	}
 }
 
+// TestFollowerHasRead: a replica that waits to become the leader has read what it watches by then. Here it could not read
+// it after that.
+func TestFollowerHasRead(t *testing.T) {
+	admin, kubeconfig := installed(t)
+	f := &failover{Client: admin, leader: startReplica(t, kubeconfig)}
+	f.works(t, "before")
+	other := startReplica(t, kubeconfig)
+	planetest.Eventually(t, startTimeout, "the other replica is ready", func() error { return other.ready(t.Context()) })
+	for _, name := range []string{"granted", "storeplane-provider"} {
+		role := &rbacv1.ClusterRole{}
+		if err := admin.Get(t.Context(), client.ObjectKey{Name: name}, role); err != nil {
+			t.Fatal(err)
+		}
+		for i, rule := range role.Rules {
+			if slices.Contains(rule.Verbs, "*") {
+				rule.Verbs = []string{"get", "create", "update", "patch", "delete"}
+			}
+			role.Rules[i].Verbs = slices.DeleteFunc(rule.Verbs, func(v string) bool { return v == "list" || v == "watch" })
+		}
+		role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return len(r.Verbs) == 0 })
+		if err := admin.Update(t.Context(), role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.leader.end(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	f.works(t, "after")
+}
+
 type failover struct {
 	client.Client
 

@@ -31,6 +31,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -94,6 +95,9 @@ func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
 		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(retryPeriod),
 		GracefulShutdownTimeout:       new(stopPatience),
+		// A replica that waits to become the leader has read all that it watches by then: with a thousand claims that takes
+		// many seconds.
+		Controller: config.Controller{EnableWarmup: new(true)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the manager: %w", err)
@@ -178,7 +182,6 @@ func setup(ctx context.Context, mgr ctrl.Manager, c *cli, log logging.Logger, fa
 	ready := &controllers.Readiness{
 		Synced:  mgr.GetCache().WaitForCacheSync,
 		Served:  gate.In(mgr.GetRESTMapper()),
-		Leading: mgr.Elected(),
 		Started: all.Started,
 	}
 	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", logged(ready.Check, log)))

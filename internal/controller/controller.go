@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 
 	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
@@ -73,8 +74,8 @@ type Controllers struct {
 	started map[schema.GroupVersionKind]bool
 }
 
-// Setup sets up the controllers. Each starts once its kinds are served, and none starts after ctx
-// is done.
+// Setup sets up the controllers, on each replica. Each fills its caches once its kinds are served, and starts once the replica
+// leads. None starts after ctx is done.
 func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	o.Gate = gate.New(ctx, o.Gate, gate.In(mgr.GetRESTMapper()), o.Logger)
 	c.started = map[schema.GroupVersionKind]bool{}
@@ -135,15 +136,31 @@ func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.
 			c.Fail(fmt.Errorf("cannot start the controller of upgrades: %w", err))
 		}
 	}, upgrade.Kinds()...)
-	// The gate opens only on the leader, so only one of several replicas exports metrics of claims.
 	for _, kind := range claims.Kinds {
 		o.Gate.Register(func() {
+			// Only one of several replicas exports metrics of claims.
+			select {
+			case <-ctx.Done():
+				return
+			case <-mgr.Elected():
+			}
 			if err := claims.Watch(ctx, aside.GetCache(), kind, c.Telemetry.Claims); err != nil {
 				c.Fail(err)
 			}
 		}, kind)
 	}
-	return customresourcesgate.Setup(mgr, o)
+	return customresourcesgate.Setup(onAll{mgr}, o)
+}
+
+// onAll is a manager whose controllers run on each replica. The gate is one: a replica that waits to become the leader sets up
+// its controllers, whose caches are filled by then.
+type onAll struct{ ctrl.Manager }
+
+// GetControllerOptions implements ctrl.Manager.
+func (m onAll) GetControllerOptions() ctrlconfig.Controller {
+	o := m.Manager.GetControllerOptions()
+	o.NeedLeaderElection = new(false)
+	return o
 }
 
 // limited returns the options of one controller, with a rate limit of its own: with one limit for

@@ -13,9 +13,8 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/gate"
 )
 
-// Readiness checks whether one replica is ready: its cache is in sync, its kinds are served, and if
-// it leads, their controllers are started. A replica that waits to become the leader is ready too:
-// it can take over at once.
+// Readiness checks whether one replica is ready: its kinds are served, their controllers are set up, and its cache is in sync.
+// So is one that waits to become the leader: it can take over at once.
 type Readiness struct {
 	// Synced waits until the cache is in sync. It returns false if the context ends before that.
 	Synced func(context.Context) bool
@@ -23,10 +22,7 @@ type Readiness struct {
 	// Served reports whether the API server serves a kind.
 	Served gate.Lookup
 
-	// Leading is closed once this replica leads.
-	Leading <-chan struct{}
-
-	// Started reports whether a kind's controller was started.
+	// Started reports whether a kind's controller was set up.
 	Started func(schema.GroupVersionKind) bool
 }
 
@@ -55,7 +51,7 @@ func (r *Readiness) Check(req *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if is && r.leads() && !r.Started(k) {
+		if is && !r.Started(k) {
 			return fmt.Errorf("cannot serve: the controller of %s is not started yet", k.Kind)
 		}
 		some = some || is
@@ -64,15 +60,6 @@ func (r *Readiness) Check(req *http.Request) error {
 		return errors.New("cannot serve: none of the managed resources is activated")
 	}
 	return nil
-}
-
-func (r *Readiness) leads() bool {
-	select {
-	case <-r.Leading:
-		return true
-	default:
-		return false
-	}
 }
 
 var _ healthz.Checker = (*Readiness)(nil).Check

@@ -17,30 +17,24 @@ func TestReadiness(t *testing.T) {
 	all := append(slices.Clone(controller.ConfigKinds), controller.ManagedKinds...)
 	cases := map[string]struct {
 		reason          string
-		synced, leads   bool
+		synced          bool
 		served, started []schema.GroupVersionKind
 		err             error
 		want            string
 	}{
-		"Leads":      {reason: "A leader whose controllers are started.", synced: true, leads: true, served: all, started: controller.ManagedKinds},
-		"Follows":    {reason: "One that waits for the lead starts none.", synced: true, served: all},
-		"Some":       {reason: "An installation may leave managed resources out.", synced: true, leads: true, served: all[:len(controller.ConfigKinds)+1], started: controller.ManagedKinds[:1]},
+		"Ready":      {reason: "One whose controllers are set up.", synced: true, served: all, started: controller.ManagedKinds},
+		"Some":       {reason: "An installation may leave managed resources out.", synced: true, served: all[:len(controller.ConfigKinds)+1], started: controller.ManagedKinds[:1]},
 		"NotSynced":  {reason: "What is watched is not known yet.", served: all, want: "cannot serve: the cache is not in sync"},
 		"NoConfig":   {reason: "The package is not installed.", synced: true, want: "cannot serve: there is no kind ProviderConfig yet"},
 		"NoManaged":  {reason: "Nothing is activated.", synced: true, served: controller.ConfigKinds, want: "cannot serve: none of the managed resources is activated"},
-		"NotStarted": {reason: "A leader that does nothing yet.", synced: true, leads: true, served: all, started: controller.ManagedKinds[:1], want: "cannot serve: the controller of Restore is not started yet"},
+		"NotStarted": {reason: "One that would do nothing as the leader.", synced: true, served: all, started: controller.ManagedKinds[:1], want: "cannot serve: the controller of Restore is not started yet"},
 		"Error":      {reason: "An API server that does not answer.", synced: true, err: errors.New("no route"), want: "no route"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			leading := make(chan struct{})
-			if tc.leads {
-				close(leading)
-			}
 			r := controller.Readiness{
 				Synced:  func(context.Context) bool { return tc.synced },
 				Served:  func(k schema.GroupVersionKind) (bool, error) { return slices.Contains(tc.served, k), tc.err },
-				Leading: leading,
 				Started: func(k schema.GroupVersionKind) bool { return slices.Contains(tc.started, k) },
 			}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil)
