@@ -38,12 +38,16 @@ func (c *cli) Run() error {
 	if err != nil {
 		return fmt.Errorf("cannot find an API server: %w", err)
 	}
-	mgr, err := newManager(c, cfg)
+	l, err := newLock(c, cfg)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(c, cfg, l)
 	if err != nil {
 		return err
 	}
 	ctx, failed := ctrl.SetupSignalHandler(), make(chan error, 1)
-	if err := setup(ctx, mgr, c, logging.NewLogrLogger(log.WithName("provider")), failed); err != nil {
+	if err := setup(ctx, mgr, l, c, logging.NewLogrLogger(log.WithName("provider")), failed); err != nil {
 		return err
 	}
 	return start(ctx, mgr, failed)

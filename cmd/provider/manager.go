@@ -69,7 +69,7 @@ const stopPatience = 20 * time.Second
 // edit of another one should not wait for them.
 const appConfigRate = 40
 
-func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
+func newManager(c *cli, cfg *rest.Config, l *lock) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, extv1.AddToScheme, backupv1.SchemeBuilder.AddToScheme, configv1.SchemeBuilder.AddToScheme, storeplanev1.SchemeBuilder.AddToScheme,
@@ -82,14 +82,13 @@ func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(ratelimiter.LimitRESTConfig(cfg, max(c.MaxRate, appConfigRate)), ctrl.Options{
+	o := ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         cache.Options{ByObject: byObject, DefaultTransform: claims.Strip},
 		Metrics:                       server.Options{BindAddress: c.MetricsAddress},
 		HealthProbeBindAddress:        c.HealthAddress,
 		LeaderElection:                c.LeaderElection,
 		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       c.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 new(leaseDuration),
 		RenewDeadline:                 new(renewDeadline),
@@ -98,7 +97,11 @@ func newManager(c *cli, cfg *rest.Config) (ctrl.Manager, error) {
 		// A replica that waits to become the leader has read all that it watches by then: with a thousand claims that takes
 		// many seconds.
 		Controller: config.Controller{EnableWarmup: new(true)},
-	})
+	}
+	if c.LeaderElection {
+		o.LeaderElectionResourceLockInterface = l
+	}
+	mgr, err := ctrl.NewManager(ratelimiter.LimitRESTConfig(cfg, max(c.MaxRate, appConfigRate)), o)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the manager: %w", err)
 	}
@@ -148,7 +151,7 @@ func metadata(kind string) *metav1.PartialObjectMetadata {
 const stateInterval = 15 * time.Second
 
 // setup sets up the controllers, metrics and probes of a manager.
-func setup(ctx context.Context, mgr ctrl.Manager, c *cli, log logging.Logger, failed chan<- error) error {
+func setup(ctx context.Context, mgr ctrl.Manager, l *lock, c *cli, log logging.Logger, failed chan<- error) error {
 	reconciled, states := managed.NewMRMetricRecorder(), statemetrics.NewMRStateMetrics()
 	metrics.Registry.MustRegister(reconciled, states)
 
@@ -184,6 +187,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, c *cli, log logging.Logger, fa
 		Served:  gate.In(mgr.GetRESTMapper()),
 		Started: all.Started,
 	}
+	go func() {
+		defer close(l.ready)
+		ready.Await(ctx, unreadyFor)
+	}()
 	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", logged(ready.Check, log)))
 }
 

@@ -26,12 +26,35 @@ type Readiness struct {
 	Started func(schema.GroupVersionKind) bool
 }
 
-// checkTimeout is the timeout of one check: the kubelet probes again.
-const checkTimeout = time.Second
+const (
+	// checkTimeout is the timeout of one check: the kubelet probes again.
+	checkTimeout = time.Second
+
+	// awaitPeriod is the pause between two checks of Await.
+	awaitPeriod = 250 * time.Millisecond
+)
 
 // Check returns nil if the replica is ready, and otherwise an error that contains the reason.
-func (r *Readiness) Check(req *http.Request) error {
-	ctx, cancel := context.WithTimeout(req.Context(), checkTimeout)
+func (r *Readiness) Check(req *http.Request) error { return r.check(req.Context()) }
+
+// Await waits until the replica is ready, for no longer than a time. It has to be so twice in a row: a controller that was set up
+// a moment ago may not watch anything yet.
+func (r *Readiness) Await(ctx context.Context, within time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for ready := 0; ready < 2 && ctx.Err() == nil; {
+		if ready++; r.check(ctx) != nil {
+			ready = 0
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(awaitPeriod):
+		}
+	}
+}
+
+func (r *Readiness) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if !r.Synced(ctx) {
 		return errors.New("cannot serve: the cache is not in sync")

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,6 +50,36 @@ func TestReadiness(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
+		})
+	}
+}
+
+// TestAwait: a replica is waited for until it is ready twice in a row, and not for ever.
+func TestAwait(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		synced func(check int) bool
+		want   time.Duration
+	}{
+		"Ready":   {reason: "What is set up may not watch anything yet.", synced: func(int) bool { return true }, want: 500 * time.Millisecond},
+		"Late":    {reason: "It is ready after two checks.", synced: func(n int) bool { return n > 2 }, want: time.Second},
+		"Watches": {reason: "It was ready before it watched something.", synced: func(n int) bool { return n != 2 }, want: time.Second},
+		"Never":   {reason: "A replica that cannot read something leads all the same.", synced: func(int) bool { return false }, want: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				checks := 0
+				r := controller.Readiness{
+					Synced:  func(context.Context) bool { checks++; return tc.synced(checks) },
+					Served:  func(schema.GroupVersionKind) (bool, error) { return true, nil },
+					Started: func(schema.GroupVersionKind) bool { return true },
+				}
+				began := time.Now()
+				r.Await(t.Context(), time.Minute)
+				if took := time.Since(began); took != tc.want {
+					t.Errorf("%s\nAwait(): got %s, want %s", tc.reason, took, tc.want)
+				}
+			})
 		})
 	}
 }
