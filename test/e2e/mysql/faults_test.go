@@ -171,16 +171,29 @@ func (d *database) losesVolume(ctx context.Context, _ notes) error {
 }
 
 func (d *database) scales(ctx context.Context, n notes) error {
-	for _, size := range []int{1, 3, 5, 3} {
+	first := setName + "-0"
+	if p := d.primary(); p.GetName() == first {
+		// It is not removed, and would not have to hand over.
+		if err := d.evicts(ctx, n); err != nil {
+			return err
+		}
+		if err := d.whole(ctx, baseSize); err != nil {
+			return err
+		}
+	}
+	for _, step := range []struct {
+		size   int
+		within time.Duration
+	}{{1, whenPlanned}, {3, whenAdded}, {5, whenAdded}, {3, whenPlanned}} {
 		start := time.Now()
 		from, err := d.ledger.Mark(ctx)
 		if err != nil {
 			return err
 		}
-		if err := d.change(ctx, harness.Patch{"size": size}); err != nil {
+		if err := d.change(ctx, harness.Patch{"size": step.size}); err != nil {
 			return err
 		}
-		if err := d.whole(ctx, size); err != nil {
+		if err := d.whole(ctx, step.size); err != nil {
 			return err
 		}
 		took := time.Since(start)
@@ -188,7 +201,10 @@ func (d *database) scales(ctx context.Context, n notes) error {
 		if err != nil {
 			return err
 		}
-		n.Addf("to %d in %.0fs, gap %.2fs", size, took.Seconds(), a.Gap.Seconds())
+		n.Addf("to %d in %.0fs, gap %.2fs", step.size, took.Seconds(), a.Gap.Seconds())
+		if err := a.Within(step.within); err != nil {
+			return fmt.Errorf("to %d servers: %w", step.size, err)
+		}
 	}
 	return nil
 }

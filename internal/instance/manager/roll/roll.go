@@ -234,6 +234,11 @@ func (c Cluster) follows(s *Server) bool {
 	return s.Pod != c.Primary && s.Exists && !s.Deleting && s.Streaming && s.LagBytes <= c.LagBytes
 }
 
+// Spare reports whether a standby other than the next primary can serve clients that read.
+func (c Cluster) Spare(next string) bool {
+	return slices.ContainsFunc(c.Servers, func(s Server) bool { return s.Pod != next && s.Ready && c.follows(&s) })
+}
+
 // within returns the servers that stay.
 func (c Cluster) within() []*Server {
 	var servers []*Server

@@ -160,3 +160,25 @@ func TestNext(t *testing.T) {
 		})
 	}
 }
+
+// TestSpare: whether a standby other than the next primary can serve clients that read.
+func TestSpare(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		in     Cluster
+		want   bool
+	}{
+		"Other":   {reason: "db-2 can", in: cluster(), want: true},
+		"Removed": {reason: "It still serves until it is removed", in: cluster(func(c *Cluster) { c.Size = 2 }), want: true},
+		"Unready": {reason: "Its clients are not led to it", in: cluster(server(2, unready))},
+		"Lagging": {reason: "What it has is old", in: cluster(server(2, lagging))},
+		"Leaving": {reason: "It is about to go", in: cluster(server(2, func(s *Server) { s.Deleting = true }))},
+		"Gone":    {reason: "There is none", in: cluster(server(2, gone))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.in.Spare("db-1"); got != c.want {
+				t.Errorf("%s\nSpare(db-1): got %t, want %t", c.reason, got, c.want)
+			}
+		})
+	}
+}

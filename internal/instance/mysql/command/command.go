@@ -84,8 +84,7 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 	}, outside, log, os.Stderr)
 	m, err = manager.New(manager.Config{
 		Pod: c.Pod, Scope: c.Scope, PodOf: outside.PodOf, Volume: c.Volume, TLSDir: c.TLSDir, ControlDir: c.ControlDir,
-		ConfigDir: c.ConfigDir, Reload: s.Reload, SetVariables: s.SetVariables,
-		Handed: func(ctx context.Context, to string) error { return outside.Handed(ctx, to, instance.RoleReplica) },
+		ConfigDir: c.ConfigDir, Reload: s.Reload, SetVariables: s.SetVariables, Move: s.Move,
 	}, client, exchange.NewNotes(log), s.Server(), func() manager.State {
 		state := manager.State{Leads: s.Leads()}
 		state.Report, _ = s.Last()

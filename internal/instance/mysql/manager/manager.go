@@ -28,7 +28,6 @@ type database interface {
 	Users(ctx context.Context, desired []server.Login) ([]instance.Problem, error)
 	Databases(ctx context.Context, desired []instance.Database, users []string) ([]instance.Problem, error)
 	Queues(ctx context.Context) (map[string]int64, error)
-	HandOver(ctx context.Context, server string) error
 	RenewSystem(ctx context.Context, from string) (sent bool, err error)
 }
 
@@ -71,8 +70,9 @@ type Config struct {
 	// refuses.
 	SetVariables func(ctx context.Context, file string) ([]instance.Problem, error)
 
-	// Handed marks the pod to which this server has handed over.
-	Handed func(ctx context.Context, to string) error
+	// Move makes another member the primary, by its pod and UUID. spare is true if a third server can serve clients that read
+	// meanwhile.
+	Move func(ctx context.Context, pod, server string, spare bool) error
 }
 
 // Manager is the manager of one server.

@@ -235,9 +235,7 @@ func (p *primary) execute(ctx context.Context, step roll.Step, desired *instance
 		}
 	case roll.HandOver:
 		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Message)
-		if p.Note("hand over", p.server.HandOver(ctx, v.servers[step.Pod])) {
-			p.Note("mark the pod that was handed over to", p.Handed(ctx, step.Pod))
-		}
+		p.Note("hand over", p.Move(ctx, step.Pod, v.servers[step.Pod], v.cluster.Spare(step.Pod)))
 	}
 }
 

@@ -95,7 +95,7 @@ func (s Server) Refuse(ctx context.Context) (bool, error) {
 // can connect all the same.
 func (s Server) Open(ctx context.Context) error {
 	installed := s.install(ctx)
-	return errors.Join(s.execute(ctx, readTimeout, "SET GLOBAL offline_mode = OFF"), installed)
+	return errors.Join(s.Admit(ctx), installed)
 }
 
 // install installs the component, unless it is.
@@ -142,10 +142,15 @@ func (s Server) Leave(ctx context.Context) error {
 	return errors.Join(s.execute(ctx, changeTimeout, "STOP GROUP_REPLICATION"), s.execute(ctx, changeTimeout, "SET GLOBAL super_read_only = ON"))
 }
 
-// Shut ends the sessions of clients and lets no new ones in, until the server is started again or
+// Shut ends the sessions of clients and lets no new ones in, until Admit, or until the server is started again or
 // joins a group: it could not end while clients write.
 func (s Server) Shut(ctx context.Context) error {
 	return s.execute(ctx, readTimeout, "SET GLOBAL offline_mode = ON")
+}
+
+// Admit lets clients connect again.
+func (s Server) Admit(ctx context.Context) error {
+	return s.execute(ctx, readTimeout, "SET GLOBAL offline_mode = OFF")
 }
 
 // HandOver makes another member the primary, by its UUID. It waits for transactions that run for at

@@ -58,7 +58,7 @@ func (s *Supervisor) handOver(ctx context.Context) (bool, error) {
 					unmarked = ""
 				}
 				// Clients that read are not led to a server that ends.
-				return true, s.outside.Handed(ctx, pod, "")
+				return true, s.outside.Handed(ctx, pod)
 			}
 			s.log.Info("The hand-over is refused", "error", refused.Error())
 		}
@@ -66,6 +66,28 @@ func (s *Supervisor) handOver(ctx context.Context) (bool, error) {
 			return false, errors.Join(errors.New("no server can take over in time"), refused)
 		}
 	}
+}
+
+// Move makes another member the primary, by its pod and UUID, and this server stays. spare is true if a third server can serve
+// clients that read meanwhile.
+func (s *Supervisor) Move(ctx context.Context, pod, server string, spare bool) error {
+	unmarked := ""
+	if spare {
+		unmarked = pod
+	}
+	s.settle(ctx, unmarked)
+	err := ctx.Err()
+	// The loop that has this server hand over ends once it leads no more, which is before the statement ends.
+	ctx = context.WithoutCancel(ctx)
+	if err == nil {
+		err = s.server.HandOver(ctx, server)
+	}
+	if err != nil {
+		s.remarkOther(ctx, unmarked, "", instance.RoleReplica)
+		return err
+	}
+	// It is marked as a replica's once it lets clients in again.
+	return s.outside.Handed(ctx, pod)
 }
 
 // left returns how much time this server's pod, which is being deleted, has left to end. It is not positive if the pod is not.

@@ -318,8 +318,8 @@ func (k *Kubernetes) Remark(ctx context.Context, name, from, to string) error {
 }
 
 // Handed implements Outside.
-func (k *Kubernetes) Handed(ctx context.Context, to, own string) error {
-	return errors.Join(k.Kube.Label(ctx, to, roleLabel(instance.RolePrimary)), k.Kube.Label(ctx, k.Pod, roleLabel(own)))
+func (k *Kubernetes) Handed(ctx context.Context, to string) error {
+	return errors.Join(k.Kube.Label(ctx, to, roleLabel(instance.RolePrimary)), k.Kube.Label(ctx, k.Pod, roleLabel("")))
 }
 
 // roleLabel is the change of a pod's labels that marks it with a role, or removes its mark if that is "".

@@ -76,9 +76,9 @@ type Outside interface { //nolint:interfacebloat // it is all that a server asks
 	// another mark.
 	Remark(ctx context.Context, pod, from, to string) error
 
-	// Handed marks another server's pod as the primary's, after a hand-over to it, and this one's with a role, or with none
-	// if that is "": clients find the new primary before it has noticed itself.
-	Handed(ctx context.Context, to, own string) error
+	// Handed marks another server's pod as the primary's, after a hand-over to it, and removes the mark of this one's:
+	// clients find the new primary before it has noticed itself.
+	Handed(ctx context.Context, to string) error
 
 	// Address returns the address at which other servers reach a server, host:port, by its pod.
 	// PodOf returns the pod of an address, or "".
@@ -162,6 +162,9 @@ type Supervisor struct {
 	// when that was done.
 	marked   *bool
 	markedAt time.Time
+
+	// demoted is since when a server that was the primary refuses clients, or zero.
+	demoted time.Time
 
 	// tended is when the group was compared with the record, and as is what the server reported then.
 	// agreed is true if the other members agreed in this pass that this server is the primary.
@@ -401,8 +404,12 @@ func (s *Supervisor) pass(ctx context.Context) error {
 		// A member goes on without the API server, with the role that it has.
 		return nil
 	}
-	if err := s.mark(ctx, s.Leads()); err != nil {
-		failed = errors.Join(failed, fmt.Errorf("cannot mark the pod with its role: %w", err))
+	waits, err := s.demote(ctx, &own)
+	failed = errors.Join(failed, err)
+	if !waits {
+		if err := s.mark(ctx, s.Leads()); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("cannot mark the pod with its role: %w", err))
+		}
 	}
 	if own.Joined() {
 		return failed

@@ -53,6 +53,24 @@ func TestGroup(t *testing.T) {
 			}
 			w.start(n)
 		}},
+		{"primary hands over and stays", func() {
+			from, to := w.leader(), w.replica()
+			held := w.open(from, clients, "secret", "app")
+			defer func() { _ = held.Close() }()
+			session, err := held.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			member, began := w.query(to, "SELECT @@server_uuid"), time.Now()
+			if err := w.server(from).Move(t.Context(), to, member, true); err != nil {
+				t.Fatal(err)
+			}
+			if at, unmarked := w.handed(); at.Sub(began) < instance.SettleFor || !unmarked {
+				t.Errorf("the primary moves: want a hand-over after %s, to a pod without a mark, got %s, %t", instance.SettleFor, at.Sub(began), unmarked)
+			}
+			w.until("the session of a client to end", 2*period, func() bool { return session.PingContext(t.Context()) != nil })
+			w.until("clients to be let in again", 2*refuseFor, func() bool { return held.PingContext(t.Context()) == nil })
+		}},
 		{"replica leaves and joins again", func() {
 			n := ordinal(w.replica())
 			w.leave(n)

@@ -388,12 +388,12 @@ func (a *around) Remark(_ context.Context, pod, from, to string) error {
 	return nil
 }
 
-func (a *around) Handed(_ context.Context, to, own string) error {
+func (a *around) Handed(_ context.Context, to string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.unmarked = a.roles[to] == ""
 	a.primary, a.marked, a.handedOver = to, time.Now(), time.Now()
-	a.roles[to], a.roles[a.own] = instance.RolePrimary, own
+	a.roles[to], a.roles[a.own] = instance.RolePrimary, ""
 	return nil
 }
 
