@@ -181,6 +181,9 @@ func (d *database) scales(ctx context.Context, n notes) error {
 			return err
 		}
 	}
+	if p := d.primary(); p.GetName() == first {
+		return fmt.Errorf("pod %s is the primary, and would not hand over before the others are removed", first)
+	}
 	for _, step := range []struct {
 		size   int
 		within time.Duration

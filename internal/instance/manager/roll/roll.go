@@ -112,6 +112,10 @@ func (c Cluster) handOver() Step {
 	var best *Server
 	for i := range c.Servers {
 		s := &c.Servers[i]
+		if s.Joining {
+			// MySQL refuses a hand-over meanwhile.
+			return Step{Message: "Waiting for " + s.Pod + ", which joins, to hand over from " + c.Primary}
+		}
 		fit := s.Ordinal < c.Size && c.follows(s) && s.Ready && (!c.Synchronous || s.Synchronous)
 		if fit && (best == nil || better(s, best)) {
 			best = s

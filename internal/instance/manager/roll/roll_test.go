@@ -128,6 +128,14 @@ func TestNext(t *testing.T) {
 				server(0, func(s *Server) { s.Streaming, s.LagBytes = true, 8 }), server(1, func(s *Server) { s.LagBytes = 9 })),
 			want: Step{Verb: HandOver, Pod: "db-0", Message: "Handing over to db-0"},
 		},
+		"HandOverWhileJoining": {
+			reason: "MySQL refuses it meanwhile, whichever server joins",
+			in: cluster(server(2, joining), func(c *Cluster) {
+				c.Primary, c.Size = "db-1", 1
+				c.Servers[0].Streaming, c.Servers[0].Synchronous = true, true
+			}),
+			want: Step{Message: "Waiting for db-2, which joins, to hand over from db-1"},
+		},
 		"HandOverToNone":        {reason: "No standby can take over", in: cluster(func(c *Cluster) { c.Primary, c.Size = "db-2", 1 }), want: Step{Message: "Waiting for a standby that can take over from db-2"}},
 		"Restart":               {reason: "Standbys restart first", in: cluster(restart(0, 1, 2)), want: Step{Verb: Restart, Pod: "db-2", Message: "Restarting db-2"}},
 		"RestartPrimary":        {reason: "The primary restarts last", in: cluster(restart(0)), want: Step{Verb: Restart, Pod: "db-0", Message: "Restarting db-0"}},

@@ -70,9 +70,9 @@ type Config struct {
 	// refuses.
 	SetVariables func(ctx context.Context, file string) ([]instance.Problem, error)
 
-	// Move makes another member the primary, by its pod and UUID. spare is true if a third server can serve clients that read
+	// Move makes another member the primary, by its pod. spare is true if a third server can serve clients that read
 	// meanwhile.
-	Move func(ctx context.Context, pod, server string, spare bool) error
+	Move func(ctx context.Context, pod string, spare bool) error
 }
 
 // Manager is the manager of one server.

@@ -147,9 +147,6 @@ type view struct {
 	cluster  roll.Cluster
 	pods     []*corev1.Pod
 	standbys []instance.Standby
-
-	// servers are the UUIDs of the members, by pod.
-	servers map[string]string
 }
 
 var errDemoted = errors.New("this server is not the primary any more")
@@ -164,11 +161,10 @@ func (p *primary) observe(ctx context.Context, desired *instance.Desired, pods [
 		return nil, err
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	v := &view{pods: pods, servers: map[string]string{}}
+	v := &view{pods: pods}
 	followers, joining := map[string]report.Follower{}, map[string]bool{}
 	for _, m := range p.state().Report.Members {
 		pod := p.PodOf(m.Address)
-		v.servers[pod] = m.Server
 		online := m.State == group.Online
 		joining[pod] = m.State == group.Recovering
 		followers[pod] = report.Follower{Streaming: online, Synchronous: online, Lag: queues[m.Server] * instance.LagBytes / queueLimit}
@@ -235,7 +231,7 @@ func (p *primary) execute(ctx context.Context, step roll.Step, desired *instance
 		}
 	case roll.HandOver:
 		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Message)
-		p.Note("hand over", p.Move(ctx, step.Pod, v.servers[step.Pod], v.cluster.Spare(step.Pod)))
+		p.Note("hand over", p.Move(ctx, step.Pod, v.cluster.Spare(step.Pod)))
 	}
 }
 

@@ -114,6 +114,8 @@ func (s *Supervisor) act(ctx context.Context, action group.Action, c *group.Clus
 		return mysqld.Initialize(ctx, s.Program, s.Files, s.Options, s.output)
 	case group.Bootstrap, group.StandAlone:
 		s.configure(ctx)
+		// Clients are let in once it is confirmed that it leads.
+		s.demotion.since = time.Time{}
 		// A standalone server numbers transactions by its UUID.
 		return s.bootstrap(ctx, action.Verb == group.StandAlone && s.renamed, c)
 	case group.Join, group.JoinByCopy:

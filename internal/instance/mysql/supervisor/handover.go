@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ const candidateWithin = 20 * time.Second
 // the stop of a server that cannot hand over.
 func (s *Supervisor) handOver(ctx context.Context) (bool, error) {
 	if own, err := s.Report(ctx); err != nil || !own.Primary {
-		return false, err
+		return err == nil && s.handed(&own), err
 	}
 	settles, within := s.left(ctx) >= instance.SettleIn, candidateWithin
 	if settles {
@@ -36,7 +37,7 @@ func (s *Supervisor) handOver(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		if ctx.Err() == nil && !own.Primary || s.ending(ctx) {
-			return false, nil
+			return s.handed(&own), nil
 		}
 		to, spare, waiting := s.candidate(ctx, &own)
 		switch {
@@ -68,26 +69,49 @@ func (s *Supervisor) handOver(ctx context.Context) (bool, error) {
 	}
 }
 
-// Move makes another member the primary, by its pod and UUID, and this server stays. spare is true if a third server can serve
-// clients that read meanwhile.
-func (s *Supervisor) Move(ctx context.Context, pod, server string, spare bool) error {
+// Move makes another member the primary, by its pod, and this server stays. spare is true if a third server can serve clients
+// that read meanwhile.
+func (s *Supervisor) Move(ctx context.Context, pod string, spare bool) error {
+	if _, err := s.heir(ctx, pod); err != nil {
+		return err
+	}
 	unmarked := ""
 	if spare {
 		unmarked = pod
 	}
 	s.settle(ctx, unmarked)
-	err := ctx.Err()
+	to, err := s.heir(ctx, pod)
 	// The loop that has this server hand over ends once it leads no more, which is before the statement ends.
 	ctx = context.WithoutCancel(ctx)
 	if err == nil {
-		err = s.server.HandOver(ctx, server)
+		err = s.server.HandOver(ctx, to.Server)
 	}
 	if err != nil {
 		s.remarkOther(ctx, unmarked, "", instance.RoleReplica)
 		return err
 	}
-	// It is marked as a replica's once it lets clients in again.
 	return s.outside.Handed(ctx, pod)
+}
+
+// handed reports whether this server has handed over by Move a moment ago, so that proxies may still lead clients to it.
+func (s *Supervisor) handed(own *group.Report) bool {
+	return (s.demotion.led || s.demotion.refuses(own)) && demoted(own)
+}
+
+// heir returns the member of a pod, if this primary can hand over to it.
+func (s *Supervisor) heir(ctx context.Context, pod string) (*group.Member, error) {
+	own, err := s.Report(ctx)
+	if err := errors.Join(err, ctx.Err()); err != nil {
+		return nil, fmt.Errorf("cannot hand over to %s: %w", pod, err)
+	}
+	if !own.Primary {
+		return nil, fmt.Errorf("cannot hand over to %s: this server is not the primary", pod)
+	}
+	to, _, _ := s.candidate(ctx, &own, pod)
+	if to == nil {
+		return nil, fmt.Errorf("cannot hand over to %s: it is not online in the group, not recorded as a member, or about to be removed", pod)
+	}
+	return to, nil
 }
 
 // left returns how much time this server's pod, which is being deleted, has left to end. It is not positive if the pod is not.
@@ -134,9 +158,9 @@ func (s *Supervisor) ending(ctx context.Context) bool {
 	return s.outside.Ending(ctx)
 }
 
-// candidate returns the member to hand over to: the first by ordinal that stays and has room. spare is true if another one
-// could be, and waiting if one is on its way into the group.
-func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (to *group.Member, spare, waiting bool) {
+// candidate returns the member to hand over to, of some pods or of all if none are given: the first by ordinal that stays and
+// has room. spare is true if another one could be, and waiting if one is on its way into the group.
+func (s *Supervisor) candidate(ctx context.Context, own *group.Report, of ...string) (to *group.Member, spare, waiting bool) {
 	within, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
 	c, err := s.outside.Cluster(within)
@@ -145,7 +169,7 @@ func (s *Supervisor) candidate(ctx context.Context, own *group.Report) (to *grou
 	for i := range own.Members {
 		m := &own.Members[i]
 		pod := s.outside.PodOf(m.Address)
-		if pod == s.Pod || err == nil && c.Ordinal(pod) >= c.Size || s.outside.Leaving(within, pod) {
+		if pod == s.Pod || len(of) > 0 && !slices.Contains(of, pod) || err == nil && c.Ordinal(pod) >= c.Size || s.outside.Leaving(within, pod) {
 			continue
 		}
 		if err == nil && c.Record.Ran() && c.Record.Members[pod] == "" {

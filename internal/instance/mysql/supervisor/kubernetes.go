@@ -319,7 +319,7 @@ func (k *Kubernetes) Remark(ctx context.Context, name, from, to string) error {
 
 // Handed implements Outside.
 func (k *Kubernetes) Handed(ctx context.Context, to string) error {
-	return errors.Join(k.Kube.Label(ctx, to, roleLabel(instance.RolePrimary)), k.Kube.Label(ctx, k.Pod, roleLabel("")))
+	return errors.Join(k.Kube.Label(ctx, to, roleLabel(instance.RolePrimary)), k.Remark(ctx, k.Pod, instance.RolePrimary, ""))
 }
 
 // roleLabel is the change of a pod's labels that marks it with a role, or removes its mark if that is "".

@@ -163,8 +163,7 @@ type Supervisor struct {
 	marked   *bool
 	markedAt time.Time
 
-	// demoted is since when a server that was the primary refuses clients, or zero.
-	demoted time.Time
+	demotion demotion
 
 	// tended is when the group was compared with the record, and as is what the server reported then.
 	// agreed is true if the other members agreed in this pass that this server is the primary.
@@ -379,6 +378,9 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	}
 	s.observed(own, time.Now())
 	s.count(&own)
+	if err := s.demote(ctx, &own); err != nil {
+		return err
+	}
 	if !own.Running && s.process != nil && s.marked != nil && *s.marked {
 		// A server that does not answer at the moment may take writes all the same, and keeps its
 		// mark. Another one takes it if it becomes the primary, so the others are asked next.
@@ -404,9 +406,7 @@ func (s *Supervisor) pass(ctx context.Context) error {
 		// A member goes on without the API server, with the role that it has.
 		return nil
 	}
-	waits, err := s.demote(ctx, &own)
-	failed = errors.Join(failed, err)
-	if !waits {
+	if !s.demotion.refuses(&own) {
 		if err := s.mark(ctx, s.Leads()); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("cannot mark the pod with its role: %w", err))
 		}
@@ -501,6 +501,7 @@ func (s *Supervisor) keepRunning() error {
 	s.mu.Lock()
 	s.answered, s.started = time.Time{}, time.Now()
 	s.mu.Unlock()
+	s.demotion = demotion{}
 	s.process, err = mysqld.Start(s.Program, s.Files, s.Options, s.output)
 	return err
 }

@@ -61,15 +61,19 @@ func TestGroup(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			member, began := w.query(to, "SELECT @@server_uuid"), time.Now()
-			if err := w.server(from).Move(t.Context(), to, member, true); err != nil {
+			began := time.Now()
+			if err := w.server(from).Move(t.Context(), to, true); err != nil {
 				t.Fatal(err)
 			}
 			if at, unmarked := w.handed(); at.Sub(began) < instance.SettleFor || !unmarked {
 				t.Errorf("the primary moves: want a hand-over after %s, to a pod without a mark, got %s, %t", instance.SettleFor, at.Sub(began), unmarked)
 			}
-			w.until("the session of a client to end", 2*period, func() bool { return session.PingContext(t.Context()) != nil })
+			w.until("the session of a client to end", 3*period, func() bool { return session.PingContext(t.Context()) != nil })
+			ended := time.Now()
 			w.until("clients to be let in again", 2*refuseFor, func() bool { return held.PingContext(t.Context()) == nil })
+			if took := time.Since(ended); took < refuseFor-3*period {
+				t.Errorf("the primary moves: want it to refuse clients for %s, got %s", refuseFor, took)
+			}
 		}},
 		{"replica leaves and joins again", func() {
 			n := ordinal(w.replica())
@@ -110,7 +114,8 @@ func TestGroup(t *testing.T) {
 		fault.do()
 		w.until("another primary", joinWithin, func() bool { return w.ledSince(was) })
 		w.until("three members", joinWithin, func() bool { return w.online() == 3 })
-		w.until("marks", joinWithin, func() bool {
+		// It is before a replica without a mark would be found.
+		w.until("marks", replicaPeriod/2, func() bool {
 			return maps.Equal(w.marks(), map[string]int{instance.RolePrimary: 1, instance.RoleReplica: 2})
 		})
 		time.Sleep(time.Second)

@@ -393,7 +393,10 @@ func (a *around) Handed(_ context.Context, to string) error {
 	defer a.mu.Unlock()
 	a.unmarked = a.roles[to] == ""
 	a.primary, a.marked, a.handedOver = to, time.Now(), time.Now()
-	a.roles[to], a.roles[a.own] = instance.RolePrimary, ""
+	a.roles[to] = instance.RolePrimary
+	if a.roles[a.own] == instance.RolePrimary {
+		a.roles[a.own] = ""
+	}
 	return nil
 }
 
