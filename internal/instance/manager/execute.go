@@ -34,10 +34,16 @@ func (p *primary) execute(ctx context.Context, step roll.Step, raw string, desir
 	case roll.HandOver:
 		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Message)
 		drain(ctx, p.server.Archiver)
+		p.checkpoint(ctx)
 		p.Note("hand over", p.patroni.Switchover(ctx, p.Pod, step.Pod))
 	case roll.Restart:
 		p.restart(ctx, pod, step.Message)
 	}
+}
+
+// checkpoint has this server write what is in memory. Otherwise its shutdown would, while no client can write.
+func (p *primary) checkpoint(ctx context.Context) {
+	p.Note("write a checkpoint", p.server.Checkpoint(ctx))
 }
 
 // restart restarts the server of a pod. This server is restarted last.
@@ -58,8 +64,7 @@ func (p *primary) restart(ctx context.Context, pod *corev1.Pod, words string) {
 	p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, words)
 	p.restarts.tried(pod.Name)
 	if pod.Name == p.Pod {
-		// Otherwise the shutdown would write what is in memory while no client can connect.
-		p.Note("write a checkpoint", p.server.Checkpoint(ctx))
+		p.checkpoint(ctx)
 	}
 	if p.Note("restart "+pod.Name, client.Restart(ctx)) {
 		p.restarts.restarted(pod.Name)

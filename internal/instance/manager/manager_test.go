@@ -323,8 +323,9 @@ func TestHandOverBeforeShrinking(t *testing.T) {
 	small := text(t, desired(func(d *instance.Desired) { d.Size = 2 }))
 	a.change("configmaps/"+setName, func(o map[string]any) { o["data"] = map[string]any{instance.DesiredKey: small} })
 	manage(t, setName+"-2", s, at, config)
-	eventually(t, "it hands over to the synchronous standby", func() bool {
-		return slices.Contains(s.called(), "switchover db-postgresql-2 db-postgresql-1")
+	eventually(t, "it hands over to the synchronous standby, after a checkpoint", func() bool {
+		i := slices.Index(s.called(), "switchover db-postgresql-2 db-postgresql-1")
+		return i > 0 && s.called()[i-1] == "checkpoint"
 	})
 }
 
