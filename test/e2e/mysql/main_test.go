@@ -70,6 +70,7 @@ func group() types.Feature {
 		Full("all pods are deleted at once with no grace", d.repeated(whenAllGone, d.losesAll)).
 		Full("all pods are lost right after a failover", d.under(whenAllGone, d.losesAllAfterFailover)).
 		Full("two of three pods are lost at once", d.under(whenAllGone, d.losesMajority)).
+		Full("replicas leave one by one, and do not come back", d.under(whenPlanned, d.leavesOneByOne)).
 		Full("primary is cut off from the others for 20 s", d.repeated(whenFailed, d.isolated)).
 		Full("network is lost for 2 s, three times: no server joins again", d.under(whenFailed, d.blips)).
 		Full("group communication of a replica stops: it is started again", d.under(whenFailed, d.deafens)).

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
@@ -35,6 +36,39 @@ func (d *database) losesAllAfterFailover(ctx context.Context, n notes) error {
 		return err
 	}
 	return d.losesAll(ctx, n)
+}
+
+// leavesOneByOne ends one replica after the other, each in order, and none comes back. With each one that leaves, the majority of
+// the others is smaller, so that the last one still takes writes: what it acknowledges no other server has. So the claim
+// says which servers are missing.
+func (d *database) leavesOneByOne(ctx context.Context, n notes) (err error) {
+	replicas := d.with("replica")
+	defer func() { err = errors.Join(err, cluster.Cordon(context.WithoutCancel(ctx), false)) }()
+	if err := cluster.Cordon(ctx, true); err != nil {
+		return err
+	}
+	for _, p := range replicas {
+		from, err := d.ledger.Mark(ctx)
+		if err != nil {
+			return err
+		}
+		start := time.Now()
+		if err := cluster.Delete(ctx, "Pod", d.namespace, p.GetName()); err != nil {
+			return err
+		}
+		err = d.world.Await(ctx, settled, "the claim to report that "+p.GetName()+" is missing", func() (bool, string) {
+			c := d.status()
+			return c.Status.Phase == appsv1.PhaseDegraded && strings.Contains(c.Status.Message, p.GetName()), c.String()
+		})
+		if err != nil {
+			return err
+		}
+		n.Addf("after %.0fs: %s", time.Since(start).Seconds(), d.status().Status.Message)
+		if err := d.ledger.Flows(ctx, soon, from); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // emptyAndLost: a group without any data of users comes back after all its pods were lost.

@@ -11,9 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
@@ -76,8 +73,8 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	}
 	// No new pod is scheduled, so this server stays down. It is not frozen, because the kubelet
 	// would restart it.
-	defer func() { _ = cordon(context.WithoutCancel(ctx), false) }()
-	if err := cordon(ctx, true); err != nil {
+	defer func() { _ = cluster.Cordon(context.WithoutCancel(ctx), false) }()
+	if err := cluster.Cordon(ctx, true); err != nil {
 		return err
 	}
 	if err := d.deletePod(ctx, again, new(int64(0))); err != nil {
@@ -105,7 +102,7 @@ func (d *database) missesTimeline(ctx context.Context, n notes) error {
 	}
 	n.Addf("reported after %.1fs: %s", time.Since(alone).Seconds(), d.status().Status.Message)
 
-	if err := cordon(ctx, false); err != nil {
+	if err := cluster.Cordon(ctx, false); err != nil {
 		return err
 	}
 	if err := d.streams(ctx); err != nil {
@@ -142,21 +139,6 @@ func (d *database) published(ctx context.Context, timeline uint32) error {
 		}
 		return false, history
 	})
-}
-
-// cordon makes all nodes unschedulable, or schedulable again.
-func cordon(ctx context.Context, on bool) error {
-	nodes, err := cluster.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("cannot list nodes: %w", err)
-	}
-	for _, node := range nodes.Items {
-		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, on)
-		if _, err := cluster.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			return fmt.Errorf("cannot cordon node %s: %w", node.Name, err)
-		}
-	}
-	return nil
 }
 
 // streams waits until a standby follows the primary and the claim is Ready.
