@@ -48,23 +48,23 @@ func (d *database) leavesOneByOne(ctx context.Context, n notes) (err error) {
 		return err
 	}
 	for _, p := range replicas {
-		from, err := d.ledger.Mark(ctx)
-		if err != nil {
-			return err
-		}
 		start := time.Now()
 		if err := cluster.Delete(ctx, "Pod", d.namespace, p.GetName()); err != nil {
 			return err
 		}
-		err = d.world.Await(ctx, settled, "the claim to report that "+p.GetName()+" is missing", func() (bool, string) {
+		err := d.world.Await(ctx, settled, "the claim to report that "+p.GetName()+" is missing", func() (bool, string) {
 			c := d.status()
-			return c.Status.Phase == appsv1.PhaseDegraded && strings.Contains(c.Status.Message, p.GetName()), c.String()
+			return c.Status.Phase == appsv1.PhaseDegraded && strings.Contains(c.Condition("ReplicationHealthy").Message, p.GetName()), c.String()
 		})
 		if err != nil {
 			return err
 		}
-		n.Addf("after %.0fs: %s", time.Since(start).Seconds(), d.status().Status.Message)
-		if err := d.ledger.Flows(ctx, soon, from); err != nil {
+		n.Addf("after %.0fs: %s", time.Since(start).Seconds(), d.status())
+		now, err := d.ledger.Mark(ctx)
+		if err != nil {
+			return err
+		}
+		if err := d.ledger.Flows(ctx, soon, now); err != nil {
 			return err
 		}
 	}

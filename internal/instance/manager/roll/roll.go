@@ -27,6 +27,10 @@ type Server struct {
 	// a majority acknowledges writes. It is never true with an engine whose standbys have no such state.
 	Joining bool
 
+	// Unfit is true for a standby that cannot become the primary, whatever it has received, because of the versions that the
+	// servers run.
+	Unfit bool
+
 	// Restart is true if a parameter needs a restart.
 	Restart bool
 
@@ -116,7 +120,7 @@ func (c Cluster) handOver() Step {
 			// MySQL refuses a hand-over meanwhile.
 			return Step{Message: "Waiting for " + s.Pod + ", which joins, to hand over from " + c.Primary}
 		}
-		fit := s.Ordinal < c.Size && c.follows(s) && s.Ready && (!c.Synchronous || s.Synchronous)
+		fit := s.Ordinal < c.Size && c.follows(s) && s.Ready && !s.Unfit && (!c.Synchronous || s.Synchronous)
 		if fit && (best == nil || better(s, best)) {
 			best = s
 		}

@@ -136,6 +136,14 @@ func TestNext(t *testing.T) {
 			}),
 			want: Step{Message: "Waiting for db-2, which joins, to hand over from db-1"},
 		},
+		"HandOverToFit": {
+			reason: "One that runs a newer version than another cannot lead, however new its pod is",
+			in: cluster(outdated(0, 2), server(1, func(s *Server) { s.Unfit = true }), func(c *Cluster) {
+				c.Primary, c.Size = "db-2", 2
+				c.Servers[0].Streaming, c.Servers[0].Synchronous = true, true
+			}),
+			want: Step{Verb: HandOver, Pod: "db-0", Message: "Handing over to db-0"},
+		},
 		"HandOverToNone":        {reason: "No standby can take over", in: cluster(func(c *Cluster) { c.Primary, c.Size = "db-2", 1 }), want: Step{Message: "Waiting for a standby that can take over from db-2"}},
 		"Restart":               {reason: "Standbys restart first", in: cluster(restart(0, 1, 2)), want: Step{Verb: Restart, Pod: "db-2", Message: "Restarting db-2"}},
 		"RestartPrimary":        {reason: "The primary restarts last", in: cluster(restart(0)), want: Step{Verb: Restart, Pod: "db-0", Message: "Restarting db-0"}},

@@ -54,6 +54,9 @@ type primary struct {
 	began    time.Time
 	promoted bool
 	parting  parting
+
+	// announced is the hand-over of which there is an event. It is tried each second while MySQL refuses it.
+	announced string
 }
 
 // runPrimary runs the loop until the context ends.
@@ -162,16 +165,18 @@ func (p *primary) observe(ctx context.Context, desired *instance.Desired, pods [
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	v := &view{pods: pods}
-	followers, joining := map[string]report.Follower{}, map[string]bool{}
-	for _, m := range p.state().Report.Members {
+	followers, joining, unfit := map[string]report.Follower{}, map[string]bool{}, map[string]bool{}
+	own := p.state().Report
+	for _, m := range own.Members {
 		pod := p.PodOf(m.Address)
+		unfit[pod] = !own.MayLead(&m)
 		online := m.State == group.Online
 		joining[pod] = m.State == group.Recovering
 		followers[pod] = report.Follower{Streaming: online, Synchronous: online, Lag: queues[m.Server] * instance.LagBytes / queueLimit}
 	}
 	v.cluster = roll.Observe(p.Scope, p.Pod, desired, pods, set, func(s *roll.Server) {
 		if f, ok := followers[s.Pod]; ok && s.Pod != p.Pod {
-			s.Streaming, s.Synchronous, s.LagBytes, s.Joining = f.Streaming, f.Synchronous, f.Lag, joining[s.Pod]
+			s.Streaming, s.Synchronous, s.LagBytes, s.Joining, s.Unfit = f.Streaming, f.Synchronous, f.Lag, joining[s.Pod], unfit[s.Pod]
 		}
 	})
 	var names []string
@@ -230,7 +235,10 @@ func (p *primary) execute(ctx context.Context, step roll.Step, desired *instance
 			p.Replace(ctx, v.pods[i], step.Message)
 		}
 	case roll.HandOver:
-		p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Message)
+		if p.announced != step.Message {
+			p.announced = step.Message
+			p.Event(ctx, corev1.EventTypeNormal, appsv1.ReasonRollingUpdate, step.Message)
+		}
 		p.Note("hand over", p.Move(ctx, step.Pod, v.cluster.Spare(step.Pod)))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 )
 
@@ -53,11 +54,15 @@ func (s *Supervisor) demote(ctx context.Context, own *group.Report) error {
 	switch s.demotion.due(own, time.Now()) {
 	case keep:
 	case shut:
+		// It may refuse clients although its answer is lost.
+		s.demotion.since = time.Now()
 		if err := s.server.Shut(ctx); err != nil {
 			return fmt.Errorf("cannot end the sessions of clients: %w", err)
 		}
 		s.log.Info("This server is not the primary any more, and has ended the sessions of clients")
 		s.marked, s.demotion = nil, demotion{since: time.Now()}
+		// The next primary may have marked it already.
+		s.remark(ctx, s.Pod, instance.RoleReplica, "")
 	case admit:
 		if err := s.server.Admit(ctx); err != nil {
 			return fmt.Errorf("cannot let clients in: %w", err)

@@ -47,6 +47,7 @@ func TestDue(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
 		led    bool
+		lost   bool
 		in     []group.Report
 		want   []gate
 	}{
@@ -56,6 +57,7 @@ func TestDue(t *testing.T) {
 		"Late":      {reason: "The sessions end once it is known that another one leads.", led: true, in: []group.Report{unknown, unknown, replica}, want: []gate{keep, keep, shut}},
 		"Silent":    {reason: "One that did not answer for a moment still refuses clients.", led: true, in: []group.Report{replica, silent, silent, replica}, want: []gate{shut, keep, keep, admit}},
 		"Again":     {reason: "They are let in at once if it leads again.", led: true, in: []group.Report{replica, primary, primary}, want: []gate{shut, admit, keep}},
+		"Lost":      {reason: "The server may refuse clients although its answer is lost.", led: true, lost: true, in: []group.Report{replica, replica, primary, primary}, want: []gate{shut, shut, admit, keep}},
 		"Left":      {reason: "One that has left its group refuses them until it is in it.", led: true, in: []group.Report{left, left, left, left, replica}, want: []gate{shut, keep, keep, keep, admit}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +70,7 @@ func TestDue(t *testing.T) {
 				switch due {
 				case keep:
 				case shut:
-					d = demotion{since: now}
+					d = demotion{led: c.lost, since: now}
 				case admit:
 					d.since = time.Time{}
 				}

@@ -29,7 +29,7 @@ func (s *Supervisor) handOver(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	unmarked := ""
-	defer func() { s.remarkOther(context.WithoutCancel(ctx), unmarked, "", instance.RoleReplica) }()
+	defer func() { s.remark(context.WithoutCancel(ctx), unmarked, "", instance.RoleReplica) }()
 	var refused error
 	for {
 		own, err := s.Report(ctx)
@@ -87,7 +87,7 @@ func (s *Supervisor) Move(ctx context.Context, pod string, spare bool) error {
 		err = s.server.HandOver(ctx, to.Server)
 	}
 	if err != nil {
-		s.remarkOther(ctx, unmarked, "", instance.RoleReplica)
+		s.remark(ctx, unmarked, "", instance.RoleReplica)
 		return err
 	}
 	return s.outside.Handed(ctx, pod)
@@ -107,6 +107,11 @@ func (s *Supervisor) heir(ctx context.Context, pod string) (*group.Member, error
 	if !own.Primary {
 		return nil, fmt.Errorf("cannot hand over to %s: this server is not the primary", pod)
 	}
+	if i := slices.IndexFunc(own.Members, func(m group.Member) bool { return m.State != group.Online }); i >= 0 {
+		// MySQL refuses it meanwhile.
+		m := own.Members[i]
+		return nil, fmt.Errorf("cannot hand over to %s while %s is %s", pod, s.outside.PodOf(m.Address), m.State)
+	}
 	to, _, _ := s.candidate(ctx, &own, pod)
 	if to == nil {
 		return nil, fmt.Errorf("cannot hand over to %s: it is not online in the group, not recorded as a member, or about to be removed", pod)
@@ -125,19 +130,19 @@ func (s *Supervisor) left(ctx context.Context) time.Duration {
 // if one is given, is not marked as a replica's by then: else two Services would change at the hand-over, and the one of the
 // primary might be the second.
 func (s *Supervisor) settle(ctx context.Context, next string) {
-	s.remarkOther(ctx, next, instance.RoleReplica, "")
+	s.remark(ctx, next, instance.RoleReplica, "")
 	pause(ctx, instance.SettleFor)
 }
 
-// remarkOther changes the mark of another server's pod, if one is given.
-func (s *Supervisor) remarkOther(ctx context.Context, pod, from, to string) {
+// remark changes the mark of a pod, if one is given.
+func (s *Supervisor) remark(ctx context.Context, pod, from, to string) {
 	if pod == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
 	if err := s.outside.Remark(ctx, pod, from, to); err != nil {
-		s.log.Info("Cannot mark the pod of another server with its role", "pod", pod, "error", err.Error())
+		s.log.Info("Cannot change the mark of a pod", "pod", pod, "error", err.Error())
 	}
 }
 

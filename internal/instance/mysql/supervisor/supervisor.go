@@ -378,15 +378,13 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	}
 	s.observed(own, time.Now())
 	s.count(&own)
-	if err := s.demote(ctx, &own); err != nil {
-		return err
-	}
+	gate := s.demote(ctx, &own)
 	if !own.Running && s.process != nil && s.marked != nil && *s.marked {
 		// A server that does not answer at the moment may take writes all the same, and keeps its
 		// mark. Another one takes it if it becomes the primary, so the others are asked next.
 		s.setLeads(false)
 		s.as = ""
-		return nil
+		return gate
 	}
 	s.setLeads(s.Leads() && own.State == group.Online && own.Primary)
 	s.agreed = false
@@ -404,8 +402,9 @@ func (s *Supervisor) pass(ctx context.Context) error {
 	}
 	if errors.Is(failed, errAlone) {
 		// A member goes on without the API server, with the role that it has.
-		return nil
+		return gate
 	}
+	failed = errors.Join(gate, failed)
 	if !s.demotion.refuses(&own) {
 		if err := s.mark(ctx, s.Leads()); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("cannot mark the pod with its role: %w", err))
@@ -415,7 +414,7 @@ func (s *Supervisor) pass(ctx context.Context) error {
 		return failed
 	}
 	s.opened, s.fullSince = false, time.Time{}
-	return s.decide(ctx, &own)
+	return errors.Join(gate, s.decide(ctx, &own))
 }
 
 // count counts how often the server could not recover in its group.
@@ -527,7 +526,7 @@ func (s *Supervisor) mark(ctx context.Context, primary bool) error {
 	if s.marked != nil && *s.marked == primary {
 		switch age := time.Since(s.markedAt); {
 		case !primary && age >= replicaPeriod:
-			return s.remark(ctx)
+			return s.remarkOwn(ctx)
 		case !primary, !s.agreed, age < tendPeriod:
 			return nil
 		}
@@ -539,8 +538,8 @@ func (s *Supervisor) mark(ctx context.Context, primary bool) error {
 	return nil
 }
 
-// remark marks the pod of a replica that has no mark: a primary that was to hand over to it may have removed that.
-func (s *Supervisor) remark(ctx context.Context) error {
+// remarkOwn marks the pod of a replica that has no mark: a primary that was to hand over to it may have removed that.
+func (s *Supervisor) remarkOwn(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
 	if err := s.outside.Remark(ctx, s.Pod, "", instance.RoleReplica); err != nil {
