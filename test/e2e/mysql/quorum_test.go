@@ -40,26 +40,30 @@ func (d *database) losesAllAfterFailover(ctx context.Context, n notes) error {
 
 // leavesOneByOne ends one replica after the other, each in order, and none comes back. With each one that leaves, the majority of
 // the others is smaller, so that the last one still takes writes: what it acknowledges no other server has. So the claim
-// says which servers are missing.
+// says which server is missing, and then that there is only one.
 func (d *database) leavesOneByOne(ctx context.Context, n notes) (err error) {
 	replicas := d.with("replica")
 	defer func() { err = errors.Join(err, cluster.Cordon(context.WithoutCancel(ctx), false)) }()
 	if err := cluster.Cordon(ctx, true); err != nil {
 		return err
 	}
-	for _, p := range replicas {
+	for i, p := range replicas {
+		want := "Not following the primary: " + p.GetName()
+		if i == len(replicas)-1 {
+			want = "writes are on one server only"
+		}
 		start := time.Now()
 		if err := cluster.Delete(ctx, "Pod", d.namespace, p.GetName()); err != nil {
 			return err
 		}
-		err := d.world.Await(ctx, settled, "the claim to report that "+p.GetName()+" is missing", func() (bool, string) {
+		err := d.world.Await(ctx, settled, fmt.Sprintf("the claim to report %q", want), func() (bool, string) {
 			c := d.status()
-			return c.Status.Phase == appsv1.PhaseDegraded && strings.Contains(c.Condition("ReplicationHealthy").Message, p.GetName()), c.String()
+			return c.Status.Phase == appsv1.PhaseDegraded && strings.Contains(c.Condition("ReplicationHealthy").Message, want), c.String()
 		})
 		if err != nil {
 			return err
 		}
-		n.Addf("after %.0fs: %s", time.Since(start).Seconds(), d.status())
+		n.Addf("%q reported after %.0fs", want, time.Since(start).Seconds())
 		now, err := d.ledger.Mark(ctx)
 		if err != nil {
 			return err

@@ -317,9 +317,15 @@ func (k *Kubernetes) Remark(ctx context.Context, name, from, to string) error {
 	}
 }
 
-// Handed implements Outside.
+// Handed implements Outside. Both marks change at once, as far as that is possible: a proxy that has written the first change
+// writes the second one up to a second later, and leads every other client to this server until then.
 func (k *Kubernetes) Handed(ctx context.Context, to string) error {
-	return errors.Join(k.Kube.Label(ctx, to, roleLabel(instance.RolePrimary)), k.Remark(ctx, k.Pod, instance.RolePrimary, ""))
+	own, err := k.Kube.Pod(ctx, k.Pod)
+	err = errors.Join(err, k.Kube.Label(ctx, to, roleLabel(instance.RolePrimary)))
+	if err == nil && own.Labels[instance.RoleLabel] == instance.RolePrimary && k.Kube.Relabel(ctx, own, roleLabel("")) == nil {
+		return nil
+	}
+	return errors.Join(err, k.Remark(ctx, k.Pod, instance.RolePrimary, ""))
 }
 
 // roleLabel is the change of a pod's labels that marks it with a role, or removes its mark if that is "".

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strconv"
 	"testing"
 	"time"
@@ -145,6 +146,68 @@ func TestRemark(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, p.labels); diff != "" {
 				t.Errorf("%s\nRemark(): -want, +got:\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// markServer is an API server with the pods of two servers, each with its role. It notes what is changed.
+type markServer struct {
+	roles   map[string]string
+	raced   bool
+	changed []string
+}
+
+func (m *markServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := path.Base(r.URL.Path)
+	role := m.roles[name]
+	w.Header().Set("Content-Type", "application/json")
+	if r.Method == http.MethodPatch {
+		var patch corev1.Pod
+		_ = json.NewDecoder(r.Body).Decode(&patch)
+		if m.raced && patch.ResourceVersion != "" {
+			m.raced = false
+			w.WriteHeader(http.StatusConflict)
+			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonConflict})
+			return
+		}
+		role = patch.Labels[instance.RoleLabel]
+		m.roles[name] = role
+		m.changed = append(m.changed, name+": "+role)
+	}
+	_ = json.NewEncoder(w).Encode(&corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7", Labels: map[string]string{instance.RoleLabel: role}},
+	})
+}
+
+// TestHanded: the next primary is marked, and then this server's mark is removed if it is still that of the primary.
+func TestHanded(t *testing.T) {
+	const replica, primary = instance.RoleReplica, instance.RolePrimary
+	for name, c := range map[string]struct {
+		reason string
+		own    string
+		raced  bool
+		want   []string
+	}{
+		"Primary": {reason: "Nothing comes between both.", own: primary, want: []string{pod(2) + ": primary", pod(1) + ": "}},
+		"Raced":   {reason: "What has changed meanwhile is read again.", own: primary, raced: true, want: []string{pod(2) + ": primary", pod(1) + ": "}},
+		"Replica": {reason: "The next primary has marked this one already.", own: replica, want: []string{pod(2) + ": primary"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &markServer{roles: map[string]string{pod(1): c.own}, raced: c.raced}
+			server := httptest.NewServer(m)
+			defer server.Close()
+			client, err := kube.New(&rest.Config{Host: server.URL}, "shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			k := &Kubernetes{Pod: pod(1), Namespace: "shop", Scope: "orders-mysql", Kube: client}
+			if err := k.Handed(t.Context(), pod(2)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, m.changed); diff != "" {
+				t.Errorf("%s\nHanded(): changes: -want, +got:\n%s", c.reason, diff)
 			}
 		})
 	}
