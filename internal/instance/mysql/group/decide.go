@@ -288,6 +288,15 @@ func (c *Cluster) servable(own *Report) bool {
 	return false
 }
 
+// Online returns the servers that are members of the group and online, by pod. A server joins by these alone: one that asks
+// another first, which does not answer, holds up the writes of the group for seconds once it joins.
+func (c *Cluster) Online() []string {
+	return slices.DeleteFunc(sortedPods(c.Reports), func(pod string) bool {
+		r := c.Reports[pod]
+		return pod == c.Pod || !r.counts() || r.Group != c.Record.Name
+	})
+}
+
 // gone returns the members whose volume does not exist any more, or is empty although nothing has
 // emptied it in order: a server that does that is no member before.
 func (c *Cluster) gone() []string {

@@ -295,3 +295,19 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+// TestOnline: by which servers another one joins.
+func TestOnline(t *testing.T) {
+	const name = "b"
+	c := Cluster{Pod: "db-1", Record: Record{Name: name}, Reports: map[string]Report{
+		"db-0": {Pod: "db-0", Running: true, State: Online, Group: name},
+		"db-1": {Pod: "db-1", Running: true, State: Online, Group: name},
+		"db-2": {Pod: "db-2", Running: true, State: Recovering, Group: name},
+		"db-3": {Pod: "db-3"},
+		"db-4": {Pod: "db-4", Running: true, State: Online, Group: "a"},
+		"db-5": {Pod: "db-5", Running: true, State: Online, Group: name},
+	}}
+	if diff := cmp.Diff([]string{"db-0", "db-5"}, c.Online()); diff != "" {
+		t.Errorf("Online(): want the others that are online in the group: -want, +got:\n%s", diff)
+	}
+}

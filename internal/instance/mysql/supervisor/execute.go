@@ -243,7 +243,7 @@ func (s *Supervisor) join(ctx context.Context, byCopy bool, c *group.Cluster) er
 	if err := s.register(ctx, &c.Record, !byCopy); err != nil {
 		return err
 	}
-	membership, err := s.membership(c.Record.Name, c.Volumes)
+	membership, err := s.membership(c.Record.Name, c.Online())
 	if err != nil {
 		return err
 	}

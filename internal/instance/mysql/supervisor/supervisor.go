@@ -581,17 +581,15 @@ func (s *Supervisor) problem(err error) {
 	s.failing = message
 }
 
-// membership returns how the server takes part in a group, given the volumes of the servers that it may join by.
-func (s *Supervisor) membership(name string, volumes []group.Volume) (server.Membership, error) {
+// membership returns how the server takes part in a group, given the servers that it joins by.
+func (s *Supervisor) membership(name string, by []string) (server.Membership, error) {
 	address, err := s.address()
 	if err != nil {
 		return server.Membership{}, err
 	}
 	m := server.Membership{Name: name, Address: address}
-	for _, v := range volumes {
-		if v.Pod != s.Pod {
-			m.Seeds = append(m.Seeds, s.outside.Address(v.Pod))
-		}
+	for _, pod := range by {
+		m.Seeds = append(m.Seeds, s.outside.Address(pod))
 	}
 	return m, nil
 }
