@@ -46,7 +46,7 @@ func TestMySQL(t *testing.T) {
 const (
 	whenPlanned = time.Second
 	// whenAdded is for the fifth server, to which four connect one after another, and for two that join at once.
-	whenAdded = 2 * time.Second
+	whenAdded = 3 * time.Second
 	// whenFormed is for a single server that forms a group.
 	whenFormed  = 10 * time.Second
 	whenFailed  = 10 * time.Second
