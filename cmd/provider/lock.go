@@ -23,7 +23,7 @@ type lock struct {
 	ready chan struct{}
 }
 
-// newLock returns the lock of a replica, or nil if none is elected.
+// newLock returns the lock of a replica. It has no lease if no leader is elected.
 func newLock(c *cli, cfg *rest.Config) (*lock, error) {
 	inner, err := leaderelection.NewResourceLock(rest.CopyConfig(cfg), silent{}, leaderelection.Options{
 		LeaderElection: c.LeaderElection, LeaderElectionID: leaseName, LeaderElectionNamespace: c.Namespace, RenewDeadline: renewDeadline,

@@ -31,7 +31,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -94,9 +93,6 @@ func newManager(c *cli, cfg *rest.Config, l *lock) (ctrl.Manager, error) {
 		RenewDeadline:                 new(renewDeadline),
 		RetryPeriod:                   new(retryPeriod),
 		GracefulShutdownTimeout:       new(stopPatience),
-		// A replica that waits to become the leader has read all that it watches by then: with a thousand claims that takes
-		// many seconds.
-		Controller: config.Controller{EnableWarmup: new(true)},
 	}
 	if c.LeaderElection {
 		o.LeaderElectionResourceLockInterface = l
@@ -188,8 +184,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, l *lock, c *cli, log logging.L
 		Started: all.Started,
 	}
 	go func() {
-		defer close(l.ready)
-		ready.Await(ctx, unreadyFor)
+		if ready.Await(ctx, unreadyFor); ctx.Err() == nil {
+			close(l.ready)
+		}
 	}()
 	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ready", logged(ready.Check, log)))
 }

@@ -74,7 +74,7 @@ type Controllers struct {
 	started map[schema.GroupVersionKind]bool
 }
 
-// Setup sets up the controllers, on each replica. Each fills its caches once its kinds are served, and starts once the replica
+// Setup sets up the controllers, on each replica. Each has its kinds read once they are served, and starts once the replica
 // leads. None starts after ctx is done.
 func (c *Controllers) Setup(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	o.Gate = gate.New(ctx, o.Gate, gate.In(mgr.GetRESTMapper()), o.Logger)

@@ -31,23 +31,20 @@ const (
 	checkTimeout = time.Second
 
 	// awaitPeriod is the pause between two checks of Await.
-	awaitPeriod = 250 * time.Millisecond
+	awaitPeriod = 500 * time.Millisecond
 )
 
 // Check returns nil if the replica is ready, and otherwise an error that contains the reason.
 func (r *Readiness) Check(req *http.Request) error { return r.check(req.Context()) }
 
-// Await waits until the replica is ready, for no longer than a time. It has to be so twice in a row: a controller that was set up
-// a moment ago may not watch anything yet.
+// Await waits until the replica is ready, for no longer than a time.
 func (r *Readiness) Await(ctx context.Context, within time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	for ready := 0; ready < 2 && ctx.Err() == nil; {
-		if ready++; r.check(ctx) != nil {
-			ready = 0
-		}
+	for r.check(ctx) != nil {
 		select {
 		case <-ctx.Done():
+			return
 		case <-time.After(awaitPeriod):
 		}
 	}

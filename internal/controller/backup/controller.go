@@ -40,6 +40,11 @@ func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(s
 	news := witness.Watch(kube.Named(backupv1.BackupLabel))
 	related := &related{client: mgr.GetClient()}
 	configs := handler.EnqueueRequestsFromMapFunc(related.toConfig)
+	secrets := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := kube.Warm(mgr.GetCache(), &backupv1.Backup{}, &batchv1.Job{}, &batchv1.CronJob{}, &corev1.Pod{}, secrets, &storeplanev1.ProviderConfig{}, &storeplanev1.ClusterProviderConfig{})
+	if err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).

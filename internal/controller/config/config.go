@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	storeplanev1 "github.com/storeplane/storeplane/apis/storeplane/v1"
+	"github.com/storeplane/storeplane/internal/controller/kube"
 )
 
 // Setup adds the controller of one kind of configuration to a manager. For both kinds, the
@@ -26,6 +27,9 @@ func Setup(mgr ctrl.Manager, o controller.Options, kind string, of client.Object
 	r := providerconfig.NewReconciler(mgr, kinds,
 		providerconfig.WithLogger(o.Logger.WithValues("controller", name)),
 		providerconfig.WithRecorder(event.NewAPIRecorder(mgr.GetEventRecorderFor(name)))) //nolint:staticcheck // crossplane-runtime takes no other recorder.
+	if err := kube.Warm(mgr.GetCache(), of, &storeplanev1.ProviderConfigUsage{}); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).

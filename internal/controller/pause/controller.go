@@ -70,9 +70,15 @@ func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, f Famil
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(co).
-		WatchesRawSource(source.Kind[client.Object](from.GetCache(), metadataOf(f.Child), &handler.EnqueueRequestForObject{}, predicate.Or[client.Object](predicate.AnnotationChangedPredicate{}, ownerChanged())))
+		WatchesRawSource(source.Kind[client.Object](from.GetCache(), kube.Metadata(f.Child), &handler.EnqueueRequestForObject{}, predicate.Or[client.Object](predicate.AnnotationChangedPredicate{}, ownerChanged())))
+	if err := kube.Warm(from.GetCache(), kube.Metadata(f.Child)); err != nil {
+		return err
+	}
 	for _, p := range f.Parents {
-		b = b.WatchesRawSource(source.Kind[client.Object](from.GetCache(), metadataOf(p), handler.EnqueueRequestsFromMapFunc(r.children), pauseChanged()))
+		if err := kube.Warm(from.GetCache(), kube.Metadata(p)); err != nil {
+			return err
+		}
+		b = b.WatchesRawSource(source.Kind[client.Object](from.GetCache(), kube.Metadata(p), handler.EnqueueRequestsFromMapFunc(r.children), pauseChanged()))
 	}
 	return b.Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
 }
@@ -120,7 +126,7 @@ func NewReconciler(c client.Client, f Family, log logging.Logger) *Reconciler {
 
 // Reconcile pauses or resumes an object as its claim is. It implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	o := metadataOf(r.family.Child)
+	o := kube.Metadata(r.family.Child)
 	if err := r.client.Get(ctx, req.NamespacedName, o); err != nil {
 		if kerrors.IsNotFound(err) {
 			return reconcile.Result{}, nil
@@ -153,7 +159,7 @@ func (r *Reconciler) pausedClaim(ctx context.Context, o client.Object) (string, 
 	if !slices.Contains(r.family.Parents, gvk) {
 		return "", nil
 	}
-	claim := metadataOf(gvk)
+	claim := kube.Metadata(gvk)
 	if err := r.client.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: c.Name}, claim); err != nil {
 		if kerrors.IsNotFound(err) {
 			return "", nil
@@ -199,11 +205,4 @@ func (r *Reconciler) children(ctx context.Context, claim client.Object) []reconc
 		}
 	}
 	return out
-}
-
-// metadataOf returns an empty object of a kind, of which only the metadata is read.
-func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(gvk)
-	return o
 }

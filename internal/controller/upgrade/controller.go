@@ -63,6 +63,9 @@ func Setup(mgr ctrl.Manager, from cluster.Cluster, o controller.Options, own ima
 		if kind == waves.SettingsKind {
 			p = predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == waves.SettingsName })
 		}
+		if err := kube.Warm(from.GetCache(), u); err != nil {
+			return err
+		}
 		b = b.WatchesRawSource(source.Kind[client.Object](from.GetCache(), u, toAll, p))
 	}
 	return b.Complete(ratelimiter.NewReconciler(name, r, o.GlobalRateLimiter))
