@@ -53,9 +53,6 @@ func (r *Readiness) Await(ctx context.Context, within time.Duration) {
 func (r *Readiness) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	if !r.Synced(ctx) {
-		return errors.New("cannot serve: the cache is not in sync")
-	}
 	for _, k := range ConfigKinds {
 		is, err := r.Served(k)
 		if err != nil {
@@ -78,6 +75,10 @@ func (r *Readiness) check(ctx context.Context) error {
 	}
 	if !some {
 		return errors.New("cannot serve: none of the managed resources is activated")
+	}
+	// Controllers that are set up have the cache read what they watch.
+	if !r.Synced(ctx) {
+		return errors.New("cannot serve: the cache is not in sync")
 	}
 	return nil
 }

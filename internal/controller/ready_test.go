@@ -26,9 +26,10 @@ func TestReadiness(t *testing.T) {
 	}{
 		"Ready":      {reason: "One whose controllers are set up.", synced: true, served: all, started: controller.ManagedKinds},
 		"Some":       {reason: "An installation may leave managed resources out.", synced: true, served: all[:len(controller.ConfigKinds)+1], started: controller.ManagedKinds[:1]},
-		"NotSynced":  {reason: "What is watched is not known yet.", served: all, want: "cannot serve: the cache is not in sync"},
+		"NotSynced":  {reason: "What is watched is not known yet.", served: all, started: controller.ManagedKinds, want: "cannot serve: the cache is not in sync"},
 		"NoConfig":   {reason: "The package is not installed.", synced: true, want: "cannot serve: there is no kind ProviderConfig yet"},
 		"NoManaged":  {reason: "Nothing is activated.", synced: true, served: controller.ConfigKinds, want: "cannot serve: none of the managed resources is activated"},
+		"NotYet":     {reason: "Nothing is watched yet, so that all of it is in sync.", synced: true, served: all, want: "cannot serve: the controller of Backup is not started yet"},
 		"NotStarted": {reason: "One that would do nothing as the leader.", synced: true, served: all, started: controller.ManagedKinds[:1], want: "cannot serve: the controller of Restore is not started yet"},
 		"Error":      {reason: "An API server that does not answer.", synced: true, err: errors.New("no route"), want: "no route"},
 	}

@@ -48,6 +48,11 @@ func Setup(mgr ctrl.Manager, o controller.Options, budget int, t *telemetry.Tele
 	if err != nil {
 		return fmt.Errorf("cannot make a client that reads logs: %w", err)
 	}
+	secrets, bundles := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret")), kube.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	err = kube.Warm(mgr.GetCache(), &configv1.AppConfig{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{}, &batchv1.CronJob{}, secrets, bundles)
+	if err != nil {
+		return err
+	}
 	if err := index(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -56,11 +61,6 @@ func Setup(mgr ctrl.Manager, o controller.Options, budget int, t *telemetry.Tele
 	options := o.ForControllerRuntime()
 	options.MaxConcurrentReconciles = max(options.MaxConcurrentReconciles, workers)
 	related := &related{client: mgr.GetClient()}
-	secrets, bundles := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret")), kube.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	err = kube.Warm(mgr.GetCache(), &configv1.AppConfig{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{}, &batchv1.CronJob{}, secrets, bundles)
-	if err != nil {
-		return err
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(options).

@@ -28,7 +28,7 @@ func Setup(mgr ctrl.Manager, o controller.Options, own images.Set, getenv func(s
 	c := NewConnector(kube.Kube{Client: mgr.GetClient(), Reader: mgr.GetAPIReader()}, own, getenv, witness, recorder)
 	r := kube.Reconciler(mgr, o, name, backupv1.RestoreGroupVersionKind, t.Count(backupv1.RestoreKind, c), recorder, poll, managed.WithCreationGracePeriod(kube.Lag))
 	news := witness.Watch(kube.Named(backupv1.RestoreLabel))
-	if err := kube.Warm(mgr.GetCache(), &backupv1.Restore{}, &batchv1.Job{}, &corev1.Pod{}); err != nil {
+	if err := kube.Warm(mgr.GetCache(), &backupv1.Restore{}, &batchv1.Job{}, &batchv1.CronJob{}, &corev1.Pod{}); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
