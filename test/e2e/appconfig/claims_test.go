@@ -90,12 +90,8 @@ func (g *ground) webChanges(ctx context.Context, n notes) error {
 	if err := g.awaitRuns(ctx, soon, "Deployment", webWeb, web, bundle); err != nil {
 		return err
 	}
-	body, err := g.ask(ctx, webWeb, "/poll")
-	if err != nil {
+	if err := g.answers(ctx, webWeb, "p2"); err != nil {
 		return err
-	}
-	if !strings.Contains(body, `"p2"`) {
-		return fmt.Errorf("a pod is not in poll p2: %s", body)
 	}
 	now, err := g.replicaSets(ctx, webWeb)
 	if err != nil {

@@ -6,6 +6,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strconv"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -95,6 +98,26 @@ func (g *ground) ask(ctx context.Context, host, path string) (string, error) {
 		return "", fmt.Errorf("GET http://%s%s: %d %s", host, path, a.Status, a.Body)
 	}
 	return a.Body, nil
+}
+
+// answers waits until ten requests in a row reach pods that are in a poll. Each may reach another pod, and for a moment one that
+// ends, since kube-proxy writes changes once a second.
+func (g *ground) answers(ctx context.Context, host, poll string) error {
+	deadline := time.Now().Add(soon)
+	for in := 0; in < 10; {
+		body, err := g.ask(ctx, host, "/poll")
+		switch {
+		case err != nil:
+			return err
+		case strings.Contains(body, strconv.Quote(poll)):
+			in++
+		case time.Now().After(deadline):
+			return fmt.Errorf("a pod is not in poll %s: %s", poll, body)
+		default:
+			in = 0
+		}
+	}
+	return nil
 }
 
 // port is the port of the vote app.

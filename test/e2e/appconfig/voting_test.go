@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -88,15 +87,8 @@ func (v *voters) runsPoll(ctx context.Context, name string) error {
 	if err := v.awaitRuns(ctx, soon, "Deployment", voteWeb, vote, bundle); err != nil {
 		return err
 	}
-	// Each request may reach another pod.
-	for range 10 {
-		body, err := v.ask(ctx, voteWeb, "/poll")
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(body, strconv.Quote(name)) {
-			return fmt.Errorf("a pod is not in poll %s: %s", name, body)
-		}
+	if err := v.answers(ctx, voteWeb, name); err != nil {
+		return err
 	}
 	return v.torn(voteWeb, vote)
 }
