@@ -21,7 +21,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,6 +41,7 @@ import (
 	"github.com/storeplane/storeplane/internal/controller/appconfig"
 	"github.com/storeplane/storeplane/internal/controller/claims"
 	"github.com/storeplane/storeplane/internal/controller/gate"
+	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
@@ -126,21 +126,16 @@ func watched() (map[client.Object]cache.ByObject, error) {
 	}
 	workloads := cache.ByObject{Transform: appconfig.StripWorkload}
 	return map[client.Object]cache.ByObject{
-		&batchv1.Job{}:                    working,
-		&corev1.Pod{}:                     working,
-		&appsv1.Deployment{}:              workloads,
-		&appsv1.StatefulSet{}:             workloads,
-		&appsv1.DaemonSet{}:               workloads,
-		&batchv1.CronJob{}:                workloads,
-		metadata("ConfigMap"):             bundles,
-		metadata("Secret"):                {Transform: appconfig.StripMetadata},
-		&extv1.CustomResourceDefinition{}: {Transform: customresourcesgate.TransformStripCRDSchema},
+		&batchv1.Job{}:        working,
+		&corev1.Pod{}:         working,
+		&appsv1.Deployment{}:  workloads,
+		&appsv1.StatefulSet{}: workloads,
+		&appsv1.DaemonSet{}:   workloads,
+		&batchv1.CronJob{}:    workloads,
+		kube.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap")): bundles,
+		kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret")):    {Transform: appconfig.StripMetadata},
+		&extv1.CustomResourceDefinition{}:                              {Transform: customresourcesgate.TransformStripCRDSchema},
 	}, nil
-}
-
-// metadata returns an object of a core kind of which only the metadata is watched.
-func metadata(kind string) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
 }
 
 // stateInterval is how often managed resources are counted by their state.

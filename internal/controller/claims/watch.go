@@ -8,18 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/storeplane/storeplane/internal/controller/kube"
 	"github.com/storeplane/storeplane/internal/controller/telemetry"
 )
 
-// Informers is the part of a cache that Watch needs.
-type Informers interface {
-	GetInformer(ctx context.Context, of client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
-}
-
 // Watch watches the claims of a kind that is served, and updates their metrics.
-func Watch(ctx context.Context, from Informers, kind schema.GroupVersionKind, into *telemetry.Claims) error {
+func Watch(ctx context.Context, from kube.Informers, kind schema.GroupVersionKind, into *telemetry.Claims) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
 	// There is no wait for the first sync: claims that cannot be read are missing in the metrics,

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Informers is the part of a cache that Warm needs.
+// Informers is the part of a cache that watches objects.
 type Informers interface {
 	GetInformer(ctx context.Context, of client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
 }
