@@ -15,12 +15,16 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	backupv1 "github.com/storeplane/storeplane/apis/backup/v1"
 	configv1 "github.com/storeplane/storeplane/apis/config/v1"
 	"github.com/storeplane/storeplane/test/plane"
 	"github.com/storeplane/storeplane/test/plane/planetest"
@@ -253,25 +257,41 @@ type failover struct {
 	leader *replica
 }
 
-// works waits until a new AppConfig has a status.
+// works waits until a new resource of each kind has a status.
 func (f *failover) works(t *testing.T, name string) {
 	t.Helper()
-	c := &configv1.AppConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-		Spec:       configv1.AppConfigSpec{ForProvider: configv1.AppConfigParameters{Application: name, Environment: "dev", Config: map[string]string{"A": "1"}}},
+	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
+	database := backupv1.Database{Type: backupv1.PostgreSQL, Connection: backupv1.Connection{SecretRef: &backupv1.ConnectionSecret{Name: "absent", Key: "uri"}}}
+	all := []resource.Managed{
+		&configv1.AppConfig{
+			ObjectMeta: meta,
+			Spec:       configv1.AppConfigSpec{ForProvider: configv1.AppConfigParameters{Application: name, Environment: "dev", Config: map[string]string{"A": "1"}}},
+		},
+		&backupv1.Backup{
+			ObjectMeta: meta,
+			Spec:       backupv1.BackupSpec{ForProvider: backupv1.BackupParameters{Source: database, Destination: backupv1.Destination{Type: backupv1.S3, Bucket: "b"}, Schedule: "0 2 * * *"}},
+		},
+		&backupv1.Restore{
+			ObjectMeta: meta,
+			Spec:       backupv1.RestoreSpec{ForProvider: backupv1.RestoreParameters{Source: backupv1.RestoreSource{BackupRef: &backupv1.LocalReference{Name: "absent"}}, Target: database}},
+		},
 	}
-	if err := f.Create(t.Context(), c); err != nil {
-		t.Fatal(err)
+	for _, mg := range all {
+		if err := f.Create(t.Context(), mg); err != nil {
+			t.Fatal(err)
+		}
 	}
-	planetest.Eventually(t, startTimeout, "an AppConfig is reconciled", func() error {
-		if err := f.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
-			return err
-		}
-		if len(c.Status.Conditions) == 0 {
-			return errors.New("it has no conditions")
-		}
-		return nil
-	})
+	for _, mg := range all {
+		planetest.Eventually(t, startTimeout, fmt.Sprintf("%T %s is reconciled", mg, name), func() error {
+			if err := f.Get(t.Context(), client.ObjectKeyFromObject(mg), mg); err != nil {
+				return err
+			}
+			if synced := mg.GetCondition(xpv2.TypeSynced); synced.Status == corev1.ConditionUnknown {
+				return errors.New("it has no condition Synced")
+			}
+			return nil
+		})
+	}
 }
 
 func (f *failover) holder(t *testing.T) string {
