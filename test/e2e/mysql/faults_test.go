@@ -81,6 +81,14 @@ func (d *database) losesPrimary(ctx context.Context, _ notes) error {
 	return d.succeeded(ctx, old)
 }
 
+func (d *database) losesReplica(ctx context.Context, _ notes) error {
+	old := d.with("replica")[0]
+	if err := d.deletePod(ctx, old); err != nil {
+		return err
+	}
+	return d.replaced(ctx, "Pod", old)
+}
+
 // marks: a pod that is marked as the primary takes writes at once, since its Service sends clients there: in
 // MOCO the mark came too early (https://github.com/cybozu-go/moco/issues/801).
 func (d *database) marks(ctx context.Context, n notes) error {
@@ -141,6 +149,18 @@ func (d *database) freezes(ctx context.Context, _ notes) error {
 	// The kubelet may have ended its processes by then. One that stays frozen is not well afterwards.
 	_, _ = harness.Signal(old, syscall.SIGCONT, container)
 	return err
+}
+
+// wakes freezes the primary until another server leads, and has it continue at that moment: it must not take a write then.
+func (d *database) wakes(ctx context.Context, _ notes) error {
+	old := d.primary()
+	if _, err := harness.Signal(old, syscall.SIGSTOP, container); err != nil {
+		return unlessNode(err)
+	}
+	err := d.succeeded(ctx, old)
+	// Frozen processes would stay behind.
+	_, serr := harness.Signal(old, syscall.SIGCONT, container)
+	return errors.Join(err, serr)
 }
 
 func (d *database) losesAll(ctx context.Context, _ notes) error {

@@ -63,10 +63,15 @@ func group() types.Feature {
 		Full("a group without data comes back after all its pods were lost", d.emptyAndLost).
 		Quick("application connects by its Secret, to the primary and to replicas", d.connects).
 		Quick("primary's pod is deleted with no grace", d.repeated(whenFailed, d.losesPrimary)).
+		Full("primary's pod is deleted while the API server is under load", d.repeated(whenFailed, d.losesPrimaryBusy)).
+		Full("primary's pod is deleted as the API server is back", d.repeated(whenFailed, d.losesPrimaryThawed)).
+		Full("replica's pod is deleted with no grace", d.repeated(whenAdded, d.losesReplica)).
+		Full("API server is frozen as soon as a replica's pod is replaced", d.under(whenAdded, d.losesAPIServerSoon)).
 		Full("a pod that is marked as the primary takes writes at once", d.repeated(whenFailed, d.marks)).
 		Full("primary's pod is evicted, as a drain does", d.repeated(whenPlanned, d.evicts)).
 		Full("primary's processes are killed at once", d.under(whenFailed, d.losesProcesses)).
 		Full("primary is frozen for 30 s and thawed", d.repeated(whenFailed, d.freezes)).
+		Full("primary is frozen until another one leads, and wakes up at once", d.repeated(whenFailed, d.wakes)).
 		Full("all pods are deleted at once with no grace", d.repeated(whenAllGone, d.losesAll)).
 		Full("all pods are lost right after a failover", d.under(whenAllGone, d.losesAllAfterFailover)).
 		Full("two of three pods are lost at once", d.under(whenAllGone, d.losesMajority)).
@@ -77,6 +82,7 @@ func group() types.Feature {
 		Full("primary's pod is lost when group communication of a replica has stopped", d.under(noTarget, d.deafensAndLoses)).
 		Full("primary ends while its commits wait for the others", d.under(noTarget, d.endsUnacknowledged)).
 		Full("replica's volume is lost", d.under(whenPlanned, d.losesVolume)).
+		Full("replica has a transaction of its own: it is set aside", d.under(whenAdded, d.strays)).
 		Full("servers are added and removed under load", d.under(whenAdded, d.scales)).
 		Full("one server runs without a group, and becomes three", d.under(noTarget, d.standsAlone)).
 		Full("parameters are set while the servers run", d.under(whenPlanned, d.sets)).

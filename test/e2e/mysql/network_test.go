@@ -5,7 +5,6 @@ package mysql
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -19,8 +18,6 @@ import (
 const (
 	cutFor   = 20 * time.Second
 	blipFor  = 2 * time.Second
-	apiFor   = 35 * time.Second
-	apiLong  = 2 * time.Minute
 	hungFor  = 8 * time.Second
 	blipsFor = 3
 )
@@ -103,34 +100,4 @@ func (d *database) blips(ctx context.Context, _ notes) error {
 		return errors.New("servers left the group and joined again")
 	}
 	return err
-}
-
-// losesAPIServer freezes the API server, and waits until it answers again.
-func (d *database) losesAPIServer(ctx context.Context, _ notes) error {
-	return d.frozenAPI(ctx, apiFor)
-}
-
-// losesAPIServerLong freezes it for longer than all leases of a cluster last.
-func (d *database) losesAPIServerLong(ctx context.Context, _ notes) error {
-	old := d.primary()
-	if err := d.frozenAPI(ctx, apiLong); err != nil {
-		return err
-	}
-	if err := d.whole(ctx, baseSize); err != nil {
-		return err
-	}
-	if p := d.primary(); p == nil || p.GetUID() != old.GetUID() {
-		return fmt.Errorf("the primary was %s, and has changed: %s", old.GetName(), d.status())
-	}
-	return nil
-}
-
-func (d *database) frozenAPI(ctx context.Context, length time.Duration) error {
-	if err := harness.FreezeAPI(ctx, length); err != nil {
-		return unlessNode(err)
-	}
-	return harness.Await(ctx, settled, "the API server to answer", func(ctx context.Context) (bool, error) {
-		_, err := d.ledger.Mark(ctx)
-		return err == nil, err
-	})
 }

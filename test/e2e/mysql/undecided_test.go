@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/storeplane/storeplane/internal/instance"
@@ -133,13 +134,32 @@ func (d *database) undecided(ctx context.Context, n notes, want string) error {
 
 // changesVolumes deletes the claim, which keeps its volumes, changes those of some servers, and applies the claim again.
 func (d *database) changesVolumes(ctx context.Context, how string, servers ...string) error {
-	like := &corev1.Pod{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.world.Get("Pod", servers[0]).Object, like); err != nil {
-		return fmt.Errorf("cannot read pod %s: %w", servers[0], err)
-	}
-	if err := d.end(ctx); err != nil {
+	like, err := typed(d.world.Get("Pod", servers[0]))
+	if err != nil {
 		return err
 	}
+	if err := errors.Join(d.end(ctx), d.runsOnVolumes(ctx, like, how, servers...)); err != nil {
+		return err
+	}
+	u, err := manifests.Read(d.manifest, map[string]string{"NAMESPACE": d.namespace})
+	if err != nil {
+		return err
+	}
+	_, err = cluster.Create(ctx, u)
+	return err
+}
+
+// typed returns a pod as its own type.
+func typed(u *unstructured.Unstructured) (*corev1.Pod, error) {
+	p := &corev1.Pod{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p); err != nil {
+		return nil, fmt.Errorf("cannot read pod %s: %w", u.GetName(), err)
+	}
+	return p, nil
+}
+
+// runsOnVolumes changes the volumes of servers that do not run. like is the pod of one.
+func (d *database) runsOnVolumes(ctx context.Context, like *corev1.Pod, how string, servers ...string) error {
 	pods := cluster.Kube.CoreV1().Pods(d.namespace)
 	if _, err := pods.Create(ctx, changer(like, how, servers), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("cannot create pod %s: %w", volumesPod, err)
@@ -159,15 +179,7 @@ func (d *database) changesVolumes(ctx context.Context, how string, servers ...st
 	if err := cluster.Delete(ctx, "Pod", d.namespace, volumesPod); err != nil {
 		return err
 	}
-	if err := d.world.AwaitGone(ctx, soon, "Pod", volumesPod); err != nil {
-		return err
-	}
-	u, err := manifests.Read(d.manifest, map[string]string{"NAMESPACE": d.namespace})
-	if err != nil {
-		return err
-	}
-	_, err = cluster.Create(ctx, u)
-	return err
+	return d.world.AwaitGone(ctx, soon, "Pod", volumesPod)
 }
 
 // changer returns a pod with the image of a server and the volumes of some servers.
@@ -177,6 +189,8 @@ func changer(like *corev1.Pod, how string, servers []string) *corev1.Pod {
 	out.Spec.RestartPolicy = corev1.RestartPolicyNever
 	out.Spec.TerminationGracePeriodSeconds = new(int64(0))
 	out.Spec.SecurityContext = like.Spec.SecurityContext
+	// Nodes may be cordoned, so that a server does not come back.
+	out.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}}
 	c := corev1.Container{Name: "volumes", Command: []string{"sh", "-c", volumesScript, "volumes.sh", how}}
 	for _, ct := range like.Spec.Containers {
 		if ct.Name == container {

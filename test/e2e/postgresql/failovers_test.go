@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -271,44 +270,9 @@ func (r *routes) reached(address string, after time.Time) time.Time {
 // idle adds no condition.
 func idle(context.Context) (func(), error) { return func() {}, nil }
 
-// apiClients is the number of clients that keep the API server busy.
-const apiClients = 4
-
 // loaded keeps the API server busy with lists and writes.
 func (d *database) loaded(ctx context.Context) (func(), error) {
-	// In a namespace of its own: this process keeps every version of the objects in the database's
-	// namespace, and checks all of them with each event.
-	namespace := d.namespace + "-load"
-	if ns, err := cluster.Get(ctx, "Namespace", "", namespace); err != nil {
-		return nil, err
-	} else if ns == nil {
-		if err := cluster.CreateNamespace(ctx, namespace); err != nil {
-			return nil, err
-		}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	maps := cluster.Kube.CoreV1().ConfigMaps(namespace)
-	for i := range apiClients {
-		name := fmt.Sprintf("e2e-load-%d", i)
-		_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		// A busy API server may not have deleted the one of the last call.
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			cancel()
-			all.Wait()
-			return nil, fmt.Errorf("cannot create ConfigMap %s: %w", name, err)
-		}
-		all.Go(func() {
-			defer func() { _ = maps.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) }()
-			for n := 0; ctx.Err() == nil; n++ {
-				patch := fmt.Sprintf(`{"data":{"n":"%d %s"}}`, n, strings.Repeat("x", 10_000))
-				// A busy API server may refuse some.
-				_, _ = maps.Patch(ctx, name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
-				_, _ = cluster.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-			}
-		})
-	}
-	return sync.OnceFunc(func() { cancel(); all.Wait() }), nil
+	return cluster.BusyAPI(ctx, d.namespace+"-load")
 }
 
 // frozenBefore is longer than the leader lock is valid: the primary continues in failsafe mode.

@@ -2,6 +2,7 @@
 #
 #     sh volumes.sh part A B     two servers go on with one database by themselves
 #     sh volumes.sh foreign A    the volume holds another database
+#     sh volumes.sh errant A     the server executes a transaction that no other one has
 set -eu
 
 # serve starts the server of a volume, which executes a statement, and ends it.
@@ -34,6 +35,9 @@ foreign)
 		exit 1
 	}
 	serve "$2" "CREATE DATABASE app; CREATE TABLE app.other (n INT PRIMARY KEY);"
+	;;
+errant)
+	serve "$2" "CREATE DATABASE errant;"
 	;;
 *)
 	echo "cannot change volumes: $1 is unknown" >&2
