@@ -40,19 +40,20 @@ func (d *database) faults() map[string]suite.Fault {
 		return func(ctx context.Context, n notes, _ *rand.Rand) error { return do(ctx, n) }
 	}
 	return map[string]suite.Fault{
-		"pod is deleted with no grace":             d.losesAny,
-		"primary's processes are killed":           always(d.losesProcesses),
-		"primary is frozen for 30 s":               always(d.freezes),
-		"primary's pod is evicted":                 always(d.evicts),
-		"network between two is cut":               d.losesNetwork,
-		"primary is cut off from the others":       always(d.isolated),
-		"two of three are lost at once":            always(d.losesMajority),
-		"all pods are lost at once":                always(d.losesAll),
-		"all pods are lost right after a failover": always(d.losesAllAfterFailover),
-		"API server is away":                       always(d.losesAPIServer),
-		"store is away":                            always(d.losesStore),
-		"disk of a server is full":                 d.fillsAny,
-		"pod that archives is deleted":             always(d.losesArchiver),
+		"pod is deleted with no grace":                     d.losesAny,
+		"primary's processes are killed":                   always(d.losesProcesses),
+		"primary is frozen for 30 s":                       always(d.freezes),
+		"primary's pod is evicted":                         always(d.evicts),
+		"network between two is cut":                       d.losesNetwork,
+		"primary is cut off from the others":               always(d.isolated),
+		"two of three are lost at once":                    always(d.losesMajority),
+		"all pods are lost at once":                        always(d.losesAll),
+		"all pods are lost right after a failover":         always(d.losesAllAfterFailover),
+		"API server is away":                               always(d.losesAPIServer),
+		"store is away":                                    always(d.losesStore),
+		"primary's pod is evicted while the store is away": always(d.evictsUnarchived),
+		"disk of a server is full":                         d.fillsAny,
+		"pod that archives is deleted":                     always(d.losesArchiver),
 	}
 }
 
@@ -71,17 +72,27 @@ const storeAway = 25 * time.Second
 
 // losesStore freezes the server that stores binary logs.
 func (d *database) losesStore(ctx context.Context, _ notes) error {
+	return d.withoutStore(ctx, func() error { return nil })
+}
+
+// evictsUnarchived: another server becomes the primary while nothing can be stored, which does not block an eviction.
+func (d *database) evictsUnarchived(ctx context.Context, n notes) error {
+	return d.withoutStore(ctx, func() error { return d.evicts(ctx, n) })
+}
+
+// withoutStore causes an event while the server that stores binary logs is frozen.
+func (d *database) withoutStore(ctx context.Context, do func() error) error {
 	pods := d.labelled("app", storeName)
 	if len(pods) == 0 {
 		return errors.New("there is no pod of the store to freeze")
 	}
-	pod := d.world.Get("Pod", pods[0])
+	pod, until := d.world.Get("Pod", pods[0]), time.Now().Add(storeAway)
 	// Thaw it in any case, because frozen processes would stay behind.
 	defer func() { _, _ = harness.Signal(pod, syscall.SIGCONT) }()
 	if _, err := harness.Signal(pod, syscall.SIGSTOP); err != nil {
 		return unlessNode(err)
 	}
-	return harness.Until(ctx, time.Now().Add(storeAway))
+	return errors.Join(do(), harness.Until(ctx, until))
 }
 
 // losesArchiver deletes the pod that archives binary logs.
