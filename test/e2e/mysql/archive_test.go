@@ -108,12 +108,12 @@ func (d *database) archivesOverRestart(ctx context.Context, n notes) error {
 		return err
 	}
 	start := time.Now()
-	before, err := d.segments(ctx)
+	before, err := d.segments(ctx, "archive")
 	if err != nil {
 		return err
 	}
 	err = eventually(ctx, "the row to be archived", func() (bool, string) {
-		now, err := d.segments(ctx)
+		now, err := d.segments(ctx, "archive")
 		return err == nil && now > before, fmt.Sprintf("%d segments, %d before: %v", now, before, err)
 	})
 	n.Addf("archived after %.0fs", time.Since(start).Seconds())
@@ -133,16 +133,16 @@ func eventually(ctx context.Context, what string, done func() (ok bool, instead 
 	return nil
 }
 
-// segments returns how many segments of binary logs are in the store.
-func (d *database) segments(ctx context.Context) (int, error) {
-	out, err := d.inStore(ctx, nil, "data", "ls", "/data/backups/archive")
+// segments returns how many segments of binary logs, and backups, are in the store below a prefix.
+func (d *database) segments(ctx context.Context, prefix string) (int, error) {
+	out, err := d.inStore(ctx, nil, "data", "ls", "/data/backups/"+prefix)
 	return strings.Count(out, "/manifest.json"), err
 }
 
 // rewinds fills new clusters with what there was at a time, before a transaction, and with all.
 func (d *database) rewinds(ctx context.Context, n notes, at time.Time, second string) error {
 	for name, want := range map[string]string{"rewound": "1", "undone": "1", "latest": "1,2,3"} {
-		values := map[string]string{"NAME": name, "BACKUP": archivedName + "-backup", "TIME": "null", "BEFORE": "null"}
+		values := map[string]string{"NAME": name, "BACKUP": archivedName + "-backup"}
 		switch name {
 		case "rewound":
 			values["TIME"] = at.UTC().Format(time.RFC3339)

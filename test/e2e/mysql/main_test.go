@@ -37,7 +37,7 @@ func TestMySQL(t *testing.T) {
 	}
 	fs := []types.Feature{group(), store()}
 	if tests.Full() {
-		fs = append(fs, development(), production())
+		fs = append(fs, development(), production(), history())
 	}
 	tests.Test(t, fs...)
 }
@@ -131,6 +131,15 @@ func production() types.Feature {
 		Full("disk of the primary is full", d.under(whenFull, d.fillsPrimary)).
 		Full("disk of a replica is full", d.under(whenFailed, d.fillsReplica)).
 		Full("disks of two servers are full: none leaves", d.under(whenTwoFull, d.fillsTwo)).
+		Feature()
+}
+
+// history is of volumes that are older than what was archived of them.
+func history() types.Feature {
+	d := &database{namespace: "e2e-mysql-history", manifest: "mysql/history.yaml", base: harness.Patch{"size": baseSize}}
+	return tests.Feature("a group of MySQL for production, with an archive", d.namespace).
+		Full("three servers come up, and their binary logs are archived", d.comesUpArchived).
+		Full("claimed again with an older volume it archives beside what the newest had archived", d.beginsHistory).
 		Feature()
 }
 

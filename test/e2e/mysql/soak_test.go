@@ -190,7 +190,7 @@ func (d *database) restoresAll(ctx context.Context, n notes) error {
 		return fmt.Errorf("the archive has gaps: %v: %w", gaps, err)
 	}
 	start := time.Now()
-	if err := d.apply(ctx, map[string]string{"NAME": restoredName, "BACKUP": backup, "TIME": "null"}, "mysql/rewound.yaml"); err != nil {
+	if err := d.apply(ctx, map[string]string{"NAME": restoredName, "BACKUP": backup}, "mysql/rewound.yaml"); err != nil {
 		return err
 	}
 	if err := d.world.AwaitReady(ctx, settled, "DatabaseCluster", restoredName); err != nil {

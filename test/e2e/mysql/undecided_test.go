@@ -73,30 +73,35 @@ func (d *database) meetsParted(ctx context.Context, n notes) error {
 	if err := d.undecided(ctx, n, "The leading volume is undecided: volume claim data-"+server(0)+" has transactions"); err != nil {
 		return err
 	}
-	found := advice.FindStringSubmatch(d.status().String())
-	if found == nil {
-		return fmt.Errorf("the claim advises no annotation: %s", d.status())
-	}
-	named := harness.Patch{instance.LeadWithAnnotation: "data-" + server(1) + "@" + found[1]}
-	if _, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, claimName, harness.Patch{"metadata": harness.Patch{"annotations": named}}); err != nil {
+	if err := d.leadsWith(ctx, n, server(1)); err != nil {
 		return err
 	}
-	start := time.Now()
-	err := d.world.Await(ctx, settled, server(1)+" to lead, whose volume is named", func() (bool, string) {
-		p := d.primary()
-		return p != nil && p.GetName() == server(1), d.status().String()
-	})
-	if err != nil {
-		return err
-	}
-	n.Addf("leads %.1fs after the annotation", time.Since(start).Seconds())
 	if err := d.whole(ctx, baseSize); err != nil {
 		return err
 	}
 	if have, err := d.sql(ctx, claimName, "SELECT volume FROM parted"); err != nil || strings.TrimSpace(have) != "second" {
 		return fmt.Errorf("the data is that of the %q volume, and the second one was named: %w", have, err)
 	}
-	_, err = d.sql(ctx, claimName, "DROP TABLE parted")
+	_, err := d.sql(ctx, claimName, "DROP TABLE parted")
+	return err
+}
+
+// leadsWith sets the annotation that the claim advises, with the volume of a server, and waits until that leads.
+func (d *database) leadsWith(ctx context.Context, n notes, server string) error {
+	found := advice.FindStringSubmatch(d.status().String())
+	if found == nil {
+		return fmt.Errorf("the claim advises no annotation: %s", d.status())
+	}
+	named := harness.Patch{instance.LeadWithAnnotation: "data-" + server + "@" + found[1]}
+	if _, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, claimName, harness.Patch{"metadata": harness.Patch{"annotations": named}}); err != nil {
+		return err
+	}
+	start := time.Now()
+	err := d.world.Await(ctx, settled, server+" to lead, whose volume is named", func() (bool, string) {
+		p := d.primary()
+		return p != nil && p.GetName() == server, d.status().String()
+	})
+	n.Addf("leads %.1fs after the annotation", time.Since(start).Seconds())
 	return err
 }
 
@@ -138,9 +143,11 @@ func (d *database) changesVolumes(ctx context.Context, how string, servers ...st
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(d.end(ctx), d.runsOnVolumes(ctx, like, how, servers...)); err != nil {
-		return err
-	}
+	return errors.Join(d.end(ctx), d.runsOnVolumes(ctx, like, how, servers...), d.claimAgain(ctx))
+}
+
+// claimAgain applies the claim after it was deleted.
+func (d *database) claimAgain(ctx context.Context) error {
 	u, err := manifests.Read(d.manifest, map[string]string{"NAMESPACE": d.namespace})
 	if err != nil {
 		return err

@@ -1,0 +1,100 @@
+//go:build e2e
+
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/storeplane/storeplane/test/e2e/harness"
+)
+
+// anotherWithin is how soon the backup has to be complete with which another history begins: docs/mysql.md has 20 minutes until it
+// starts.
+const anotherWithin = 25 * time.Minute
+
+// beginsHistory: the volume that leads lacks what was archived of the newest. It archives beside that, and either can be restored.
+func (d *database) beginsHistory(ctx context.Context, n notes) error {
+	backup := claimName + "-backup"
+	system := func() string {
+		return harness.Field(d.world.Get("Backup", backup), "status", "atProvider", "systemIdentifier")
+	}
+	given := system()
+	if given == "" {
+		return fmt.Errorf("the Backup does not name the data whose backups these are: %s", d.world.Claim("Backup", backup))
+	}
+	if err := d.givesUp(ctx); err != nil {
+		return err
+	}
+	if err := d.undecided(ctx, n, "the volume of "+server(0)+", a member of the last group, no longer exists or is empty"); err != nil {
+		return err
+	}
+	if err := errors.Join(d.leadsWith(ctx, n, server(1)), d.whole(ctx, baseSize)); err != nil {
+		return err
+	}
+	start := time.Now()
+	err := d.world.Await(ctx, anotherWithin, "a backup of another history, and its archive", func() (bool, string) {
+		c := d.status()
+		return system() != "" && system() != given && c.Is("ArchivingHealthy") && c.Is("BackupHealthy"), c.String()
+	})
+	if err != nil {
+		return err
+	}
+	n.Addf("archived again after %.0fs", time.Since(start).Seconds())
+	for name, r := range map[string]struct{ system, tables string }{
+		"given": {given, "given_up"},
+		"begun": {system(), ""},
+	} {
+		values := map[string]string{"NAME": name, "BACKUP": backup, "SYSTEM": strconv.Quote(r.system)}
+		if err := d.apply(ctx, values, "mysql/rewound.yaml"); err != nil {
+			return err
+		}
+		if err := d.world.AwaitReady(ctx, settled, "DatabaseCluster", name); err != nil {
+			return err
+		}
+		got, err := d.sql(ctx, name, "SELECT COALESCE(GROUP_CONCAT(table_name), '') FROM information_schema.tables WHERE table_name = 'given_up'")
+		if err != nil {
+			return err
+		}
+		if got = strings.TrimSpace(got); got != r.tables {
+			return fmt.Errorf("the data with identifier %s has tables %q, want %q", r.system, got, r.tables)
+		}
+		if err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// givesUp writes what only the volume of the first server has, and the archive, and claims again without that volume.
+func (d *database) givesUp(ctx context.Context) error {
+	if err := errors.Join(d.change(ctx, harness.Patch{"size": 1}), d.whole(ctx, 1)); err != nil {
+		return err
+	}
+	const prefix = "history"
+	before, err := d.segments(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	if _, err := d.sql(ctx, claimName, "CREATE TABLE given_up (n INT PRIMARY KEY)"); err != nil {
+		return err
+	}
+	err = eventually(ctx, "the table to be archived", func() (bool, string) {
+		now, err := d.segments(ctx, prefix)
+		return err == nil && now > before, fmt.Sprintf("%d segments, %d before: %v", now, before, err)
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.end(ctx); err != nil {
+		return err
+	}
+	if err := cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, "data-"+server(0)); err != nil {
+		return err
+	}
+	return errors.Join(d.world.AwaitGone(ctx, settled, "PersistentVolumeClaim", "data-"+server(0)), d.claimAgain(ctx))
+}
