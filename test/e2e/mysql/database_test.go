@@ -218,7 +218,7 @@ func (d *database) account(ctx context.Context, n notes, target time.Duration, d
 		// A quick run checks correctness, on any machine.
 		target *= 4
 	}
-	n.Addf("gap %.2fs of %.0fs, %s, well after %.0fs", a.Gap.Seconds(), target.Seconds(), a, time.Since(start).Seconds())
+	n.Addf("gap %.2fs of %.0fs from %.1fs on, %s, well after %.0fs", a.Gap.Seconds(), target.Seconds(), a.Began.Sub(start).Seconds(), a, time.Since(start).Seconds())
 	return errors.Join(err, a.Within(target))
 }
 
