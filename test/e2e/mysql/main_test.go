@@ -82,7 +82,7 @@ func group() types.Feature {
 		Full("primary's pod is lost when group communication of a replica has stopped", d.under(noTarget, d.deafensAndLoses)).
 		Full("primary ends while its commits wait for the others", d.under(noTarget, d.endsUnacknowledged)).
 		Full("replica's volume is lost", d.under(whenPlanned, d.losesVolume)).
-		Full("replica has a transaction of its own: it is set aside", d.under(whenAdded, d.strays)).
+		Full("replica has a transaction of its own: it is set aside", d.under(whenFailed, d.strays)).
 		Full("servers are added and removed under load", d.under(whenAdded, d.scales)).
 		Full("one server runs without a group, and becomes three", d.under(noTarget, d.standsAlone)).
 		Full("parameters are set while the servers run", d.under(whenPlanned, d.sets)).
