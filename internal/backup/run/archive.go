@@ -405,7 +405,7 @@ func (a *archiver) continues(server string, executed gtid.Set) error {
 	}
 	a.lack.add(server, time.Now())
 	a.state.Parted = a.lack.present >= a.pace.Part || a.lack.present >= lackStep && a.lack.all >= partAtLast*a.pace.Part
-	return backup.Errorf(backup.SourceUnreachable, "the primary lacks %d transactions that are archived: if it still does after %s, its data counts as another history", extra.Len(), a.pace.Part)
+	return backup.Errorf(backup.SourceUnreachable, "the primary lacks transactions that are archived, %d in all: if it still does after %.0f minutes, its data counts as another history", extra.Len(), a.pace.Part.Minutes())
 }
 
 // An identity is whose binary logs are archived: the name of the primary, the identifier of its data, and which transactions are

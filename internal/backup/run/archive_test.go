@@ -426,7 +426,7 @@ func TestContinues(t *testing.T) {
 		return s
 	}
 	const one, two = "3e11fa47-71ca-11e1-9e33-c80aa9429562:", "4e11fa47-71ca-11e1-9e33-c80aa9429562:"
-	const lacks = "the primary lacks 10 transactions that are archived: if it still does after 5m0s, its data counts as another history"
+	const lacks = "the primary lacks transactions that are archived, 10 in all: if it still does after 5 minutes, its data counts as another history"
 	synctest.Test(t, func(t *testing.T) {
 		for _, a := range []*archiver{
 			{pace: pace, have: set(one + "1-10"), newestHas: set(one + "1-20")},

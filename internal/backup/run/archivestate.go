@@ -81,7 +81,7 @@ func (a *archiver) lose(lost gtid.Set, last time.Time) {
 	if a.state.Ended.IsZero() && a.state.Missing.Contains(lost) {
 		return
 	}
-	a.sayf("%d transactions are not archived, and cannot be any more: %s", lost.Len(), lost)
+	a.sayf("transactions are not archived, and cannot be any more, %d in all: %s", lost.Len(), lost)
 	if a.state.Missing.IsEmpty() || !a.state.Ended.IsZero() {
 		a.state.Before = last
 	}
@@ -243,7 +243,7 @@ func (a *archiver) hasBackups(ctx context.Context) error {
 		return err
 	}
 	if extra := a.newestHas.Minus(executed); !extra.IsEmpty() {
-		return backup.Errorf(backup.SourceUnreachable, "the primary lacks %d transactions that a backup of its data has", extra.Len())
+		return backup.Errorf(backup.SourceUnreachable, "the primary lacks transactions that a backup of its data has, %d in all", extra.Len())
 	}
 	return nil
 }

@@ -165,7 +165,7 @@ func (j *job) compared(ctx context.Context, donor executing) (system string, arc
 		return "", gtid.Set{}, err
 	}
 	if lacks := archived.Minus(executed); !lacks.IsEmpty() {
-		return "", gtid.Set{}, backup.Errorf(backup.SourceUnreachable, "the server lacks %d transactions that are archived of its data: %s. It is not backed up before it has them, or its data counts as another history, which the pod with label app.kubernetes.io/component=archive finds: see its log", lacks.Len(), lacks)
+		return "", gtid.Set{}, backup.Errorf(backup.SourceUnreachable, "the server lacks transactions that are archived of its data, %d in all: %s. It is not backed up before it has them, or its data counts as another history, which the pod with label app.kubernetes.io/component=archive finds: see its log", lacks.Len(), lacks)
 	}
 	return system, archived, nil
 }
@@ -188,7 +188,7 @@ func belongs(m *backup.Manifest, system string, archived gtid.Set) error {
 		return backup.Errorf(backup.ToolFailed, "cannot read the transactions of the copy: %w", err)
 	}
 	if lacks := archived.Minus(has); !lacks.IsEmpty() {
-		return backup.Errorf(backup.SourceUnreachable, "the copy lacks %d transactions that are archived of its data: %s. Another server than the one that had them was copied", lacks.Len(), lacks)
+		return backup.Errorf(backup.SourceUnreachable, "the copy lacks transactions that are archived of its data, %d in all: %s. Another server than the one that had them was copied", lacks.Len(), lacks)
 	}
 	return nil
 }

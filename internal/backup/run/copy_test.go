@@ -49,7 +49,7 @@ func (c *lagging) Executed(ctx context.Context) (gtid.Set, error) {
 func TestContinued(t *testing.T) {
 	const uuid = "541947d5-eac4-11f1-aa87-02fc00000001"
 	lacks := func(n int) string {
-		return fmt.Sprintf("the server lacks 1 transactions that are archived of its data: %s:%d. It is not backed up before it has them, or its data counts as another history, which the pod with label app.kubernetes.io/component=archive finds: see its log", uuid, n)
+		return fmt.Sprintf("the server lacks transactions that are archived of its data, 1 in all: %s:%d. It is not backed up before it has them, or its data counts as another history, which the pod with label app.kubernetes.io/component=archive finds: see its log", uuid, n)
 	}
 	for name, tc := range map[string]struct {
 		reason   string
@@ -139,7 +139,7 @@ func TestContinuedUnarchived(t *testing.T) {
 func TestBelongs(t *testing.T) {
 	const uuid = "541947d5-eac4-11f1-aa87-02fc00000001"
 	lacks := func(n int, what string) string {
-		return fmt.Sprintf("the copy lacks %d transactions that are archived of its data: %s:%s. Another server than the one that had them was copied", n, uuid, what)
+		return fmt.Sprintf("the copy lacks transactions that are archived of its data, %d in all: %s:%s. Another server than the one that had them was copied", n, uuid, what)
 	}
 	for name, tc := range map[string]struct{ system, position, want string }{
 		"More":  {system: "one", position: uuid + ":1-12"},

@@ -88,7 +88,7 @@ func TestChain(t *testing.T) {
 		"BegunLater": {
 			reason:  "Binary logs were deleted before the archive began.",
 			archive: Archive{Segments: []Segment{of(t, 4, 6, "")}, Reached: &Reached{System: "one", Executed: set(t, "1-3")}}, has: "1-2",
-			want: want{IDs: []string{"04-06"}, Reason: backup.ArchiveGap, Says: "the archive of binary logs began after the backup: 1 transactions before it are in no segment: " + uuid + ":3"},
+			want: want{IDs: []string{"04-06"}, Reason: backup.ArchiveGap, Says: "the archive of binary logs began after the backup: transactions before it are in no segment, 1 in all: " + uuid + ":3"},
 		},
 		"NoRecord": {
 			reason:  "It was removed, as the end of the archive may have been.",
@@ -123,12 +123,12 @@ func TestChain(t *testing.T) {
 		"Unknown": {
 			reason:  "The record is of transactions that are not archived.",
 			archive: Archive{Segments: segments, Reached: &Reached{System: "one", Time: at(20), Executed: set(t, "1-12")}}, has: "1-3", until: at(15),
-			want: want{IDs: []string{"04-06", "07-09"}, Reason: backup.ArchiveGap, Says: "3 transactions were in it at 2026-11-28 00:20:00 UTC"},
+			want: want{IDs: []string{"04-06", "07-09"}, Reason: backup.ArchiveGap, Says: "transactions that were in it at 2026-11-28 00:20:00 UTC are in no segment, 3 in all"},
 		},
 		"Gap": {
 			reason:  "A segment is missing.",
 			archive: Archive{Segments: gap}, has: "1-2",
-			want: want{IDs: []string{"01-03"}, Reason: backup.ArchiveGap, Says: "3 transactions before 2026-11-28 00:07:00 UTC are in no segment: " + uuid + ":4-6. The newest time before that can be restored to is 2026-11-28 00:03:00 UTC"},
+			want: want{IDs: []string{"01-03"}, Reason: backup.ArchiveGap, Says: "transactions before 2026-11-28 00:07:00 UTC are in no segment, 3 in all: " + uuid + ":4-6. The newest time before that can be restored to is 2026-11-28 00:03:00 UTC"},
 		},
 		"GapBefore": {
 			reason:  "What is missing comes later than what is wanted.",
@@ -143,7 +143,7 @@ func TestChain(t *testing.T) {
 		"GapAtOnce": {
 			reason:  "What is missing comes right after the backup.",
 			archive: Archive{Segments: gap}, has: "1-4",
-			want: want{Reason: backup.ArchiveGap, Says: "has a gap: 2 transactions before 2026-11-28 00:07:00 UTC are in no segment: " + uuid + ":5-6. The backup alone can be restored, by its id"},
+			want: want{Reason: backup.ArchiveGap, Says: "has a gap: transactions before 2026-11-28 00:07:00 UTC are in no segment, 2 in all: " + uuid + ":5-6. The backup alone can be restored, by its id"},
 		},
 		"InTheGap": {
 			reason:  "What was committed until that time is not known.",
@@ -153,12 +153,12 @@ func TestChain(t *testing.T) {
 		"EndLost": {
 			reason:  "The record is of transactions that were archived, and are not there any more.",
 			archive: Archive{Segments: segments[1:], Reached: reached}, has: "1-2",
-			want: want{IDs: []string{"01-03", "04-06"}, Reason: backup.ArchiveGap, Says: "the archive of binary logs has lost its end: 3 transactions were in it at 2026-11-28 00:20:00 UTC, and are in no segment: " + uuid + ":7-9. The newest time before that can be restored to is 2026-11-28 00:06:00 UTC"},
+			want: want{IDs: []string{"01-03", "04-06"}, Reason: backup.ArchiveGap, Says: "the archive of binary logs has lost its end: transactions that were in it at 2026-11-28 00:20:00 UTC are in no segment, 3 in all: " + uuid + ":7-9. The newest time before that can be restored to is 2026-11-28 00:06:00 UTC"},
 		},
 		"EndDamaged": {
 			reason:  "The last segment is not what was written.",
 			archive: Archive{Segments: segments[1:], Damaged: segments[:1]}, has: "1-2",
-			want: want{IDs: []string{"01-03", "04-06"}, Reason: backup.ArchiveGap, Says: "segment 07-09 with 3 transactions from 2026-11-28 00:07:00 UTC on is damaged"},
+			want: want{IDs: []string{"01-03", "04-06"}, Reason: backup.ArchiveGap, Says: "segment 07-09 with transactions from 2026-11-28 00:07:00 UTC on is damaged, 3 in all"},
 		},
 		"DamagedElsewhere": {
 			reason:  "Another one has the same.",
@@ -183,7 +183,7 @@ func TestChain(t *testing.T) {
 		"BeforeAfterGap": {
 			reason:  "What is missing would be missing.",
 			archive: Archive{Segments: gap}, has: "1-2", before: 8,
-			want: want{IDs: []string{"01-03"}, Reason: backup.ArchiveGap, Says: "3 transactions before 2026-11-28 00:07:00 UTC are in no segment"},
+			want: want{IDs: []string{"01-03"}, Reason: backup.ArchiveGap, Says: "transactions before 2026-11-28 00:07:00 UTC are in no segment, 3 in all"},
 		},
 		"BeforeGap": {
 			reason:  "What is missing comes later.",
