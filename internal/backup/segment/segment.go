@@ -191,14 +191,14 @@ func (a Archive) complete(c Chain, left []Segment) error {
 		if r.Time.IsZero() {
 			return backup.Errorf(backup.ArchiveGap, "the archive of binary logs began after the backup: transactions before it are in no segment, %d in all: %s. %s", lost.Len(), lost, a.newest(c))
 		}
-		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has lost its end: transactions that were in it at %s are in no segment, %d in all: %s. %s", lost.Len(), stamp(r.Time), lost, a.newest(c))
+		return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has lost its end: transactions that were in it at %s are in no segment, %d in all: %s. %s", stamp(r.Time), lost.Len(), lost, a.newest(c))
 	}
 	if r == nil && c.To.Time.IsZero() && c.To.Before.IsEmpty() && (a.Expected || len(a.Segments) > 0) {
 		return backup.Errorf(backup.ArchiveGap, "the record of how far the archive of binary logs gets is missing or not authentic, so that its end may be lost. %s", a.newest(c))
 	}
 	for _, s := range a.Damaged {
 		if !c.Reaches.Contains(s.Transactions) {
-			return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: segment %s with transactions from %s on is damaged, %d in all: %s. %s", s.ID, s.Transactions.Len(), stamp(s.First), s.Transactions, a.newest(c))
+			return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: segment %s with transactions from %s on is damaged, %d in all: %s. %s", s.ID, stamp(s.First), s.Transactions.Len(), s.Transactions, a.newest(c))
 		}
 	}
 	end := a.end(c)
@@ -230,7 +230,7 @@ func (a Archive) Missing(has gtid.Set) gtid.Set {
 // gap returns the error of a chain that leaves segments over, of which the first is the next one.
 func (a Archive) gap(c Chain, left []Segment) error {
 	missing := Archive{Segments: left}.Missing(c.Reaches)
-	return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: transactions before %s are in no segment, %d in all: %s. %s", missing.Len(), stamp(left[0].First), missing, a.newest(c))
+	return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: transactions before %s are in no segment, %d in all: %s. %s", stamp(left[0].First), missing.Len(), missing, a.newest(c))
 }
 
 // newest describes the newest time before a gap, or the end of the archive, that can be restored to.

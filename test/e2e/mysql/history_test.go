@@ -19,6 +19,11 @@ const anotherWithin = 30 * time.Minute
 
 // beginsHistory: the volume that leads lacks what was archived of the newest. It archives beside that, and either can be restored.
 func (d *database) beginsHistory(ctx context.Context, n notes) error {
+	if d.world == nil {
+		if err := d.comesUpArchived(ctx, n); err != nil {
+			return err
+		}
+	}
 	backup := claimName + "-backup"
 	system := func() string {
 		return harness.Field(d.world.Get("Backup", backup), "status", "atProvider", "systemIdentifier")
