@@ -81,7 +81,7 @@ func (a *archiver) lose(lost gtid.Set, last time.Time) {
 	if a.state.Ended.IsZero() && a.state.Missing.Contains(lost) {
 		return
 	}
-	a.sayf("transactions are not archived, and cannot be any more, %d in all: %s", lost.Len(), lost)
+	a.sayf("transactions, %d in all, are not archived and cannot be any more, so that another backup starts: %s", lost.Len(), lost)
 	if a.state.Missing.IsEmpty() || !a.state.Ended.IsZero() {
 		a.state.Before = last
 	}

@@ -198,7 +198,7 @@ func (a Archive) complete(c Chain, left []Segment) error {
 	}
 	for _, s := range a.Damaged {
 		if !c.Reaches.Contains(s.Transactions) {
-			return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: segment %s with transactions from %s on is damaged, %d in all: %s. %s", s.ID, stamp(s.First), s.Transactions.Len(), s.Transactions, a.newest(c))
+			return backup.Errorf(backup.ArchiveGap, "the archive of binary logs has a gap: segment %s is damaged, which has transactions from %s on, %d in all: %s. %s", s.ID, stamp(s.First), s.Transactions.Len(), s.Transactions, a.newest(c))
 		}
 	}
 	end := a.end(c)

@@ -158,7 +158,7 @@ func TestChain(t *testing.T) {
 		"EndDamaged": {
 			reason:  "The last segment is not what was written.",
 			archive: Archive{Segments: segments[1:], Damaged: segments[:1]}, has: "1-2",
-			want: want{IDs: []string{"01-03", "04-06"}, Reason: backup.ArchiveGap, Says: "segment 07-09 with transactions from 2026-11-28 00:07:00 UTC on is damaged, 3 in all"},
+			want: want{IDs: []string{"01-03", "04-06"}, Reason: backup.ArchiveGap, Says: "segment 07-09 is damaged, which has transactions from 2026-11-28 00:07:00 UTC on, 3 in all: "},
 		},
 		"DamagedElsewhere": {
 			reason:  "Another one has the same.",

@@ -98,5 +98,8 @@ func (d *database) givesUp(ctx context.Context) error {
 	if err := cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, "data-"+server(0)); err != nil {
 		return err
 	}
-	return errors.Join(d.world.AwaitGone(ctx, settled, "PersistentVolumeClaim", "data-"+server(0)), d.claimAgain(ctx))
+	if err := d.world.AwaitGone(ctx, settled, "PersistentVolumeClaim", "data-"+server(0)); err != nil {
+		return err
+	}
+	return d.claimAgain(ctx)
 }

@@ -143,7 +143,14 @@ func (d *database) changesVolumes(ctx context.Context, how string, servers ...st
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.end(ctx), d.runsOnVolumes(ctx, like, how, servers...), d.claimAgain(ctx))
+	// One after the other: no volume is changed while a server may run on it.
+	if err := d.end(ctx); err != nil {
+		return err
+	}
+	if err := d.runsOnVolumes(ctx, like, how, servers...); err != nil {
+		return err
+	}
+	return d.claimAgain(ctx)
 }
 
 // claimAgain applies the claim after it was deleted.
