@@ -4,6 +4,7 @@ package mysql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,7 +30,7 @@ func (d *database) losesAPIServerLong(ctx context.Context, _ notes) error {
 	return d.keepsPrimary(ctx, func() error { return d.frozenAPI(ctx, apiLong) })
 }
 
-// losesAPIServerSoon freezes it as soon as a replica's pod was replaced. The new server cannot read yet who its group is.
+// losesAPIServerSoon freezes it as soon as a replica's new pod has an address. Its server starts meanwhile.
 func (d *database) losesAPIServerSoon(ctx context.Context, _ notes) error {
 	return d.keepsPrimary(ctx, func() error {
 		old := d.with("replica")[0]
@@ -50,6 +51,10 @@ func (d *database) losesAPIServerSoon(ctx context.Context, _ notes) error {
 // keepsPrimary causes a fault of the API server, after which the primary has to be the same.
 func (d *database) keepsPrimary(ctx context.Context, fault func() error) error {
 	old := d.primary()
+	from, err := d.ledger.Mark(ctx)
+	if err != nil {
+		return err
+	}
 	if err := fault(); err != nil {
 		return err
 	}
@@ -59,7 +64,13 @@ func (d *database) keepsPrimary(ctx context.Context, fault func() error) error {
 	if p := d.primary(); p == nil || p.GetUID() != old.GetUID() {
 		return fmt.Errorf("the primary was %s, and has changed: %s", old.GetName(), d.status())
 	}
-	return nil
+	a, err := d.ledger.Account(ctx, from)
+	for _, ack := range a.Acks {
+		if ack.Server != a.Acks[0].Server {
+			return errors.Join(err, fmt.Errorf("%s took a write meanwhile, and not %s alone", ack.Server, a.Acks[0].Server))
+		}
+	}
+	return err
 }
 
 // losesPrimaryBusy deletes the primary's pod with no grace while the API server is busy.
@@ -69,7 +80,14 @@ func (d *database) losesPrimaryBusy(ctx context.Context, n notes) error {
 		return err
 	}
 	defer end()
-	return d.losesPrimary(ctx, n)
+	if err := d.losesPrimary(ctx, n); err != nil {
+		return err
+	}
+	now, err := d.ledger.Mark(ctx)
+	if err != nil {
+		return err
+	}
+	return d.ledger.Flows(ctx, soon, now)
 }
 
 // losesPrimaryThawed deletes the primary's pod with no grace as soon as the API server answers again.

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
@@ -43,27 +43,55 @@ func (d *database) strays(ctx context.Context, n notes) (err error) {
 		return err
 	}
 	n.Addf("well after %.0fs", time.Since(start).Seconds())
-	want := "volume claim data-" + name + " has transactions that the group does not have, 1 in all: "
-	err = harness.Await(ctx, soon, fmt.Sprintf("event %s with %q", appsv1.ReasonDataSetAside, want), func(ctx context.Context) (bool, error) {
-		events, err := cluster.Kube.CoreV1().Events(d.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + appsv1.ReasonDataSetAside})
-		if err != nil {
-			return false, err
-		}
-		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return strings.Contains(e.Message, want) }), nil
-	})
+	folder, err := d.setAside(ctx, name, start)
 	if err != nil {
 		return err
 	}
 	if _, copied, err := d.joins(ctx, start); err != nil || copied != 1 {
 		return errors.Join(err, fmt.Errorf("%d servers joined by a copy, want 1", copied))
 	}
-	aside, err := cluster.Exec(ctx, d.namespace, name, container, nil, "ls", "/var/lib/mysql")
-	if err != nil {
-		return err
+	if _, err := d.inServer(ctx, name, "ls", folder+"/errant"); err != nil {
+		return fmt.Errorf("what was set aside has no database errant: %w", err)
 	}
-	if !strings.Contains(aside, "data-aside-") {
-		return fmt.Errorf("nothing is set aside on the volume of %s: %s", name, aside)
+	for _, p := range d.pods() {
+		databases, err := d.inServer(ctx, p.GetName(), "ls", volumeDir+"/data")
+		if err != nil {
+			return err
+		}
+		if slices.Contains(strings.Fields(databases), "errant") {
+			return fmt.Errorf("pod %s has database errant", p.GetName())
+		}
 	}
-	_, err = cluster.Exec(ctx, d.namespace, name, container, nil, "sh", "-c", "rm -r /var/lib/mysql/data-aside-*")
+	_, err = d.inServer(ctx, name, "rm", "-r", folder)
 	return err
+}
+
+// volumeDir is where a server's volume is mounted.
+const volumeDir = "/var/lib/mysql"
+
+// aside finds the folder with what was set aside in the message of an event.
+var aside = regexp.MustCompile(`set aside in folder (data-aside-\S+)`)
+
+// setAside waits for the event by which a server's data was set aside since a time, and returns the folder with it.
+func (d *database) setAside(ctx context.Context, server string, since time.Time) (string, error) {
+	want, folder := "volume claim data-"+server+" has transactions that the group does not have, 1 in all: ", ""
+	err := harness.Await(ctx, soon, fmt.Sprintf("event %s with %q", appsv1.ReasonDataSetAside, want), func(ctx context.Context) (bool, error) {
+		events, err := cluster.Kube.CoreV1().Events(d.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + appsv1.ReasonDataSetAside})
+		if err != nil {
+			return false, err
+		}
+		for _, e := range events.Items {
+			found := aside.FindStringSubmatch(e.Message)
+			if found != nil && strings.Contains(e.Message, want) && !e.CreationTimestamp.Time.Before(since.Truncate(time.Second)) {
+				folder = volumeDir + "/" + strings.TrimRight(found[1], ".")
+			}
+		}
+		return folder != "", nil
+	})
+	return folder, err
+}
+
+// inServer runs a command beside a server.
+func (d *database) inServer(ctx context.Context, pod string, command ...string) (string, error) {
+	return cluster.Exec(ctx, d.namespace, pod, container, nil, command...)
 }

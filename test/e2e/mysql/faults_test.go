@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -151,16 +152,19 @@ func (d *database) freezes(ctx context.Context, _ notes) error {
 	return err
 }
 
-// wakes freezes the primary until another server leads, and has it continue at that moment: it must not take a write then.
+// wakes freezes the primary until another server is marked as the primary, and has it continue at that moment: it must not take a
+// write then.
 func (d *database) wakes(ctx context.Context, _ notes) error {
 	old := d.primary()
 	if _, err := harness.Signal(old, syscall.SIGSTOP, container); err != nil {
 		return unlessNode(err)
 	}
-	err := d.succeeded(ctx, old)
-	// Frozen processes would stay behind.
-	_, serr := harness.Signal(old, syscall.SIGCONT, container)
-	return errors.Join(err, serr)
+	err := d.world.Await(ctx, soon, "another pod with the role primary", func() (bool, string) {
+		return slices.ContainsFunc(d.with("primary"), func(p *unstructured.Unstructured) bool { return p.GetUID() != old.GetUID() }), "there is none"
+	})
+	// The kubelet may have ended its processes by then.
+	_, _ = harness.Signal(old, syscall.SIGCONT, container)
+	return errors.Join(err, d.succeeded(ctx, old))
 }
 
 func (d *database) losesAll(ctx context.Context, _ notes) error {
@@ -304,7 +308,7 @@ func (d *database) sets(ctx context.Context, n notes) error {
 // rolls: for a parameter that needs a start the pods are replaced one at a time, and the primary hands over
 // before its own.
 func (d *database) rolls(ctx context.Context, _ notes) error {
-	before := d.uids()
+	before, last := d.uids(), d.primary().GetName()
 	if err := d.change(ctx, harness.Patch{"parameters": harness.Patch{"thread_stack": "1M"}}); err != nil {
 		return err
 	}
@@ -325,6 +329,9 @@ func (d *database) rolls(ctx context.Context, _ notes) error {
 	for _, p := range d.pods() {
 		if before[p.GetName()] == string(p.GetUID()) {
 			return fmt.Errorf("pod %s was not replaced", p.GetName())
+		}
+		if created, until := p.GetCreationTimestamp(), d.world.Get("Pod", last).GetCreationTimestamp(); until.Before(&created) {
+			return fmt.Errorf("pod %s was replaced after that of the primary, %s", p.GetName(), last)
 		}
 	}
 	return nil
@@ -357,6 +364,9 @@ func (d *database) hasUsers(ctx context.Context, _ notes) error {
 	if err != nil {
 		return err
 	}
+	if out, err := d.sqlBy(ctx, secret, "SELECT COUNT(*) FROM app.ledger"); err == nil || !strings.Contains(err.Error(), "denied") {
+		return fmt.Errorf("user reports may read the table of another one: %s: %w", out, err)
+	}
 	return d.whole(ctx, baseSize)
 }
 
@@ -380,6 +390,7 @@ func (d *database) refuses(ctx context.Context, _ notes) error {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
+	before := d.uids()
 	for _, c := range []struct {
 		spec harness.Patch
 		want string
@@ -402,5 +413,11 @@ func (d *database) refuses(ctx context.Context, _ notes) error {
 			return err
 		}
 	}
-	return d.ready(ctx)
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
+	if diff := cmp.Diff(before, d.uids()); diff != "" {
+		return fmt.Errorf("pods were replaced:\n%s", diff)
+	}
+	return nil
 }

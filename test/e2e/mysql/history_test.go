@@ -47,9 +47,12 @@ func (d *database) beginsHistory(ctx context.Context, n notes) error {
 		return err
 	}
 	n.Addf("archived again after %.0fs", time.Since(start).Seconds())
+	if err := d.archivesTable(ctx, "begun"); err != nil {
+		return err
+	}
 	for name, r := range map[string]struct{ system, tables string }{
 		"given": {given, "given_up"},
-		"begun": {system(), ""},
+		"begun": {system(), "begun"},
 	} {
 		values := map[string]string{"NAME": name, "BACKUP": backup, "SYSTEM": strconv.Quote(r.system)}
 		if err := d.apply(ctx, values, "mysql/rewound.yaml"); err != nil {
@@ -58,7 +61,7 @@ func (d *database) beginsHistory(ctx context.Context, n notes) error {
 		if err := d.world.AwaitReady(ctx, settled, "DatabaseCluster", name); err != nil {
 			return err
 		}
-		got, err := d.sql(ctx, name, "SELECT COALESCE(GROUP_CONCAT(table_name), '') FROM information_schema.tables WHERE table_name = 'given_up'")
+		got, err := d.sql(ctx, name, "SELECT COALESCE(GROUP_CONCAT(table_name), '') FROM information_schema.tables WHERE table_name IN ('begun', 'given_up')")
 		if err != nil {
 			return err
 		}
@@ -77,19 +80,7 @@ func (d *database) givesUp(ctx context.Context) error {
 	if err := errors.Join(d.change(ctx, harness.Patch{"size": 1}), d.whole(ctx, 1)); err != nil {
 		return err
 	}
-	const prefix = "history"
-	before, err := d.segments(ctx, prefix)
-	if err != nil {
-		return err
-	}
-	if _, err := d.sql(ctx, claimName, "CREATE TABLE given_up (n INT PRIMARY KEY)"); err != nil {
-		return err
-	}
-	err = eventually(ctx, "the table to be archived", func() (bool, string) {
-		now, err := d.segments(ctx, prefix)
-		return err == nil && now > before, fmt.Sprintf("%d segments, %d before: %v", now, before, err)
-	})
-	if err != nil {
+	if err := d.archivesTable(ctx, "given_up"); err != nil {
 		return err
 	}
 	if err := d.end(ctx); err != nil {
@@ -102,4 +93,20 @@ func (d *database) givesUp(ctx context.Context) error {
 		return err
 	}
 	return d.claimAgain(ctx)
+}
+
+// archivesTable creates a table, and waits until that is archived. Nothing else is written meanwhile.
+func (d *database) archivesTable(ctx context.Context, name string) error {
+	const prefix = "history"
+	before, err := d.segments(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	if _, err := d.sql(ctx, claimName, "CREATE TABLE "+name+" (n INT PRIMARY KEY)"); err != nil {
+		return err
+	}
+	return eventually(ctx, "table "+name+" to be archived", func() (bool, string) {
+		now, err := d.segments(ctx, prefix)
+		return err == nil && now > before, fmt.Sprintf("%d segments, %d before: %v", now, before, err)
+	})
 }

@@ -66,7 +66,7 @@ func group() types.Feature {
 		Full("primary's pod is deleted while the API server is under load", d.repeated(whenFailed, d.losesPrimaryBusy)).
 		Full("primary's pod is deleted as the API server is back", d.repeated(whenFailed, d.losesPrimaryThawed)).
 		Full("replica's pod is deleted with no grace", d.repeated(whenAdded, d.losesReplica)).
-		Full("API server is frozen as soon as a replica's pod is replaced", d.under(whenAdded, d.losesAPIServerSoon)).
+		Full("API server is frozen while a replica's new pod starts", d.under(whenAdded, d.losesAPIServerSoon)).
 		Full("a pod that is marked as the primary takes writes at once", d.repeated(whenFailed, d.marks)).
 		Full("primary's pod is evicted, as a drain does", d.repeated(whenPlanned, d.evicts)).
 		Full("primary's processes are killed at once", d.under(whenFailed, d.losesProcesses)).

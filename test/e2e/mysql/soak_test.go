@@ -77,7 +77,16 @@ func (d *database) losesStore(ctx context.Context, _ notes) error {
 
 // evictsUnarchived: another server becomes the primary while nothing can be stored, which does not block an eviction.
 func (d *database) evictsUnarchived(ctx context.Context, n notes) error {
-	return d.withoutStore(ctx, func() error { return d.evicts(ctx, n) })
+	old, start := d.primary(), time.Now()
+	return d.withoutStore(ctx, func() error {
+		if err := errors.Join(d.evicts(ctx, n), d.replaced(ctx, "Pod", old)); err != nil {
+			return err
+		}
+		if took := time.Since(start); took > endsWithin {
+			return fmt.Errorf("the primary's pod ended after %.0f s, and has %.0f s", took.Seconds(), endsWithin.Seconds())
+		}
+		return nil
+	})
 }
 
 // withoutStore causes an event while the server that stores binary logs is frozen.

@@ -173,13 +173,18 @@ func typed(u *unstructured.Unstructured) (*corev1.Pod, error) {
 }
 
 // runsOnVolumes changes the volumes of servers that do not run. like is the pod of one.
-func (d *database) runsOnVolumes(ctx context.Context, like *corev1.Pod, how string, servers ...string) error {
+func (d *database) runsOnVolumes(ctx context.Context, like *corev1.Pod, how string, servers ...string) (err error) {
 	pods := cluster.Kube.CoreV1().Pods(d.namespace)
 	if _, err := pods.Create(ctx, changer(like, how, servers), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("cannot create pod %s: %w", volumesPod, err)
 	}
+	// It holds the volumes, and its name.
+	defer func() {
+		ctx := context.WithoutCancel(ctx)
+		err = errors.Join(err, cluster.Delete(ctx, "Pod", d.namespace, volumesPod), d.world.AwaitGone(ctx, soon, "Pod", volumesPod))
+	}()
 	phase := ""
-	err := d.world.Await(ctx, settled, "pod "+volumesPod+" to end", func() (bool, string) {
+	err = d.world.Await(ctx, settled, "pod "+volumesPod+" to end", func() (bool, string) {
 		phase = harness.Field(d.world.Get("Pod", volumesPod), "status", "phase")
 		return phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed), "it is " + phase
 	})
@@ -187,13 +192,7 @@ func (d *database) runsOnVolumes(ctx context.Context, like *corev1.Pod, how stri
 		log, lerr := pods.GetLogs(volumesPod, &corev1.PodLogOptions{}).DoRaw(ctx)
 		err = errors.Join(fmt.Errorf("cannot change volumes: %s", log), lerr)
 	}
-	if err != nil {
-		return err
-	}
-	if err := cluster.Delete(ctx, "Pod", d.namespace, volumesPod); err != nil {
-		return err
-	}
-	return d.world.AwaitGone(ctx, soon, "Pod", volumesPod)
+	return err
 }
 
 // changer returns a pod with the image of a server and the volumes of some servers.
