@@ -155,7 +155,7 @@ func (d *database) freezes(ctx context.Context, _ notes) error {
 // wakes freezes the primary until another server is marked as the primary, and has it continue at that moment: it must not take a
 // write then.
 func (d *database) wakes(ctx context.Context, _ notes) error {
-	old := d.primary()
+	old, start := d.primary(), time.Now()
 	if _, err := harness.Signal(old, syscall.SIGSTOP, container); err != nil {
 		return unlessNode(err)
 	}
@@ -164,7 +164,14 @@ func (d *database) wakes(ctx context.Context, _ notes) error {
 	})
 	// The kubelet may have ended its processes by then.
 	_, _ = harness.Signal(old, syscall.SIGCONT, container)
-	return errors.Join(err, d.succeeded(ctx, old))
+	if err := errors.Join(err, d.succeeded(ctx, old)); err != nil {
+		return err
+	}
+	// It is expelled, and was not away for long enough that its pod is not ready.
+	return eventually(ctx, old.GetName()+" to join again", func() (bool, string) {
+		incremental, copied, err := d.joins(ctx, start)
+		return incremental+copied > 0, fmt.Sprint(err)
+	})
 }
 
 func (d *database) losesAll(ctx context.Context, _ notes) error {
