@@ -180,7 +180,7 @@ func (c *Claim) checkExisting(d *Decision) error {
 		return nil
 	}
 	if len(refused) > 1 {
-		return &InvalidError{reason: appsv1.ReasonAlreadyExists, text: fmt.Sprintf("%v. %d more objects of others have names of this claim", refused[0], len(refused)-1)}
+		return &InvalidError{reason: appsv1.ReasonAlreadyExists, text: fmt.Sprintf("%v. Further objects of others with names of this claim: %d", refused[0], len(refused)-1)}
 	}
 	return refused[0]
 }

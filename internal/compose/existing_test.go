@@ -85,6 +85,8 @@ func TestRespondOverExisting(t *testing.T) {
 		reason string
 		// exists is the object with the Secret's name, or nil for none.
 		exists *structpb.Struct
+		// conf is the object with the ConfigMap's name, or nil for none.
+		conf   *structpb.Struct
 		unseen bool
 		want   want
 	}{
@@ -99,6 +101,10 @@ func TestRespondOverExisting(t *testing.T) {
 		"Someones": {
 			reason: "An object of another creator stays as it is, and the claim names it with the ways out.", exists: theirs,
 			want: want{asked: both, phase: "Failed", message: refused, reason: "AlreadyExists"},
+		},
+		"SomeonesBoth": {
+			reason: "Of several the first is named, and the number of the others.", exists: theirs, conf: applied(t, configMap("conf", "theirs")),
+			want: want{asked: both, phase: "Failed", message: refused + ". Further objects of others with names of this claim: 1", reason: "AlreadyExists"},
 		},
 		"AnotherClaims": {
 			reason: "What another claim controls cannot be adopted, whatever it says.",
@@ -158,6 +164,9 @@ func TestRespondOverExisting(t *testing.T) {
 			}
 			if tc.exists != nil {
 				req.RequiredResources["existing/password"] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: tc.exists}}}
+			}
+			if tc.conf != nil {
+				req.RequiredResources["existing/conf"] = &fnv1.Resources{Items: []*fnv1.Resource{{Resource: tc.conf}}}
 			}
 			before := proto.CloneOf(req)
 			rsp := respondNext(req, newcomer, fixedSource{})

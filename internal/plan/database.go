@@ -12,6 +12,7 @@ import (
 	appsv1 "github.com/storeplane/storeplane/apis/apps/v1"
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/label"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // engine is what the effects on servers depend on.
@@ -86,25 +87,25 @@ func (f *forecast) servers(p pair) []Effect {
 	case p.Action == Create:
 		return nil
 	case p.Action == Delete && keepsVolumes(p.before):
-		stop := p.effect(Stops, "stops %s of %s", count(was, "server"), database)
+		stop := p.effect(Stops, "stops %s of %s", text.Count(was, "server"), database)
 		stop.Pods, stop.Interrupts = was, true
 		return []Effect{stop, p.effect(Keeps, "the volumes of %s stay, and a claim of its name finds them", database)}
 	case p.Action == Delete:
-		stop := p.effect(Stops, "stops %s of %s", count(was, "server"), database)
+		stop := p.effect(Stops, "stops %s of %s", text.Count(was, "server"), database)
 		stop.Pods, stop.Interrupts = was, true
 		lose := p.effect(Loses, "the data of %s is deleted with its volumes", database)
 		lose.Destroys, lose.Irreversible = true, true
 		return []Effect{stop, lose}
 	case is == 0 && was > 0:
-		e := p.effect(Stops, "hibernates %s: %s %s, and the volumes stay", database, count(was, "server"), p.engine().order)
+		e := p.effect(Stops, "hibernates %s: %s %s, and the volumes stay", database, text.Count(was, "server"), p.engine().order)
 		e.Pods, e.Interrupts = was, true
 		return []Effect{e}
 	case is > 0 && was == 0:
-		return []Effect{p.effect(Starts, "wakes %s of %s", count(is, "server"), database)}
+		return []Effect{p.effect(Starts, "wakes %s of %s", text.Count(is, "server"), database)}
 	}
 	var out []Effect
 	if is > was {
-		e := p.effect(Copies, "copies the data of %s to %s; how much that is cannot be known here", database, count(is-was, "new server"))
+		e := p.effect(Copies, "copies the data of %s to %s; how much that is cannot be known here", database, text.Count(is-was, "new server"))
 		e.Unknown = true
 		out = append(out, p.engine().pauses(e, "joins"))
 	}
@@ -138,7 +139,7 @@ func (f *forecast) retention(p pair) []Effect {
 
 // removed returns the effects of removing the last servers. Their volumes stay.
 func (f *forecast) removed(p pair, was, is int) []Effect {
-	e := p.effect(Stops, "removes %s of DatabaseCluster %s: connections to it break; the volumes stay", count(was-is, "server"), p.Owner.Name)
+	e := p.effect(Stops, "removes %s of DatabaseCluster %s: connections to it break; the volumes stay", text.Count(was-is, "server"), p.Owner.Name)
 	e.Pods, e.Interrupts = was-is, true
 	out := []Effect{p.engine().pauses(e, "leaves")}
 	switch primary := f.primaryOf(p.Object.Name); {
@@ -156,7 +157,7 @@ func (f *forecast) removed(p pair, was, is int) []Effect {
 // and is replaced last.
 func (f *forecast) replaced(p pair, n int) []Effect {
 	database := "DatabaseCluster " + p.Owner.Name
-	how := "replaces the " + count(n, "server") + " of " + database + " one at a time, " + p.engine().others + " first"
+	how := "replaces the " + text.Count(n, "server") + " of " + database + " one at a time, " + p.engine().others + " first"
 	if n == 1 {
 		how = "replaces the server of " + database + " once the new ones follow it"
 	}
@@ -168,7 +169,7 @@ func (f *forecast) replaced(p pair, n int) []Effect {
 // restarted returns the effect of restarting PostgreSQL in n servers in place: standbys first, then
 // the primary, which does not hand over (restart of internal/instance/manager).
 func (f *forecast) restarted(p pair, n int, parameters []string) Effect {
-	how := "restarts PostgreSQL of the " + count(n, "server") + " of DatabaseCluster " + p.Owner.Name + " one at a time, standbys first"
+	how := "restarts PostgreSQL of the " + text.Count(n, "server") + " of DatabaseCluster " + p.Owner.Name + " one at a time, standbys first"
 	if n == 1 {
 		how = "restarts PostgreSQL of the only server of DatabaseCluster " + p.Owner.Name
 	}

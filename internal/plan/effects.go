@@ -100,11 +100,3 @@ func replicasOf(u *unstructured.Unstructured) int {
 	}
 	return int(n)
 }
-
-// count returns a number of things as a text: "1 pod", "3 pods".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/internal/converge"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // Fleet plans what the planner's release and settings change of existing claims, without an edit of
@@ -85,7 +86,7 @@ func (p *Planner) standing(ctx context.Context, claim *unstructured.Unstructured
 // FleetText writes a report on many claims for people: by namespace, the worst first, and a line
 // for each claim that changes. With details it writes the whole plan of each of these.
 func (r *Report) FleetText(w io.Writer, details bool) error {
-	t := &text{}
+	t := &page{}
 	changed := 0
 	for _, n := range r.namespaces() {
 		if n.sum.Verdict() == NoChange {
@@ -113,7 +114,7 @@ func (r *Report) FleetText(w io.Writer, details bool) error {
 		}
 		t.linef("")
 	}
-	t.linef("Fleet: %d of %s: %s.", changed, count(len(r.Claims), "claim"), r.Summary.consequences())
+	t.linef("Fleet: %d of %s: %s.", changed, text.Count(len(r.Claims), "claim"), r.Summary.consequences())
 	_, err := io.WriteString(w, t.b.String())
 	return err
 }
@@ -122,14 +123,14 @@ func (r *Report) FleetText(w io.Writer, details bool) error {
 func (s Summary) consequences() string {
 	objects := s.Create + s.Change + s.Delete
 	if s.Refused > 0 && objects == 0 {
-		return count(s.Refused, "claim") + " refused"
+		return text.Count(s.Refused, "claim") + " refused"
 	}
-	out := fmt.Sprintf("%s change, %s, %s, %s", count(objects, "object"), ends(s.Pods), count(s.Switchovers, "switchover"), count(s.Interruptions, "interruption"))
+	out := fmt.Sprintf("%s change, %s, %s, %s", text.Count(objects, "object"), ends(s.Pods), text.Count(s.Switchovers, "switchover"), text.Count(s.Interruptions, "interruption"))
 	if s.Destroys > 0 {
 		out += fmt.Sprintf(", data lost %d times", s.Destroys)
 	}
 	if s.Refused > 0 {
-		out += ", " + count(s.Refused, "claim") + " refused"
+		out += ", " + text.Count(s.Refused, "claim") + " refused"
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // Marker begins a report in Markdown, so that a bot finds the comment that it wrote before and
@@ -12,7 +14,7 @@ const Marker = "<!-- storeplane-plan -->"
 
 // Markdown writes the report as the comment of a pull request.
 func (r *Report) Markdown(w io.Writer) error {
-	m := &text{}
+	m := &page{}
 	m.linef("%s", Marker)
 	m.linef("### %s", r.Summary.line())
 	for i := range r.Claims {
@@ -22,7 +24,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	return err
 }
 
-func (t *text) markdown(c *Claim) {
+func (t *page) markdown(c *Claim) {
 	t.linef("")
 	t.linef("#### %s `%s/%s`%s: %s", c.Object.Kind, c.Object.Namespace, c.Object.Name, c.title(), c.Verdict)
 	if c.Refusal != "" {
@@ -44,14 +46,14 @@ func (t *text) markdown(c *Claim) {
 	t.consequences("consequence", c.Effects)
 	if len(c.Drift) > 0 {
 		t.linef("")
-		t.linef("Drift, which the next reconcile removes: %s.", count(len(c.Drift), "object"))
+		t.linef("Drift, which the next reconcile removes: %s.", text.Count(len(c.Drift), "object"))
 	}
 	t.consequences("consequence of the drift", c.DriftEffects)
 	t.remarks(c)
 	t.objects(c)
 }
 
-func (t *text) consequences(title string, effects []Effect) {
+func (t *page) consequences(title string, effects []Effect) {
 	if len(effects) == 0 {
 		return
 	}
@@ -63,7 +65,7 @@ func (t *text) consequences(title string, effects []Effect) {
 	}
 }
 
-func (t *text) remarks(c *Claim) {
+func (t *page) remarks(c *Claim) {
 	var out []string
 	if c.Waits != "" {
 		out = append(out, "Waits: "+escape(c.Waits))
@@ -94,12 +96,12 @@ func (t *text) remarks(c *Claim) {
 }
 
 // objects writes the objects that change, in a collapsed section.
-func (t *text) objects(c *Claim) {
+func (t *page) objects(c *Claim) {
 	if len(c.Changes) == 0 {
 		return
 	}
 	t.linef("")
-	t.linef("<details><summary>%s</summary>", count(len(c.Changes), "object"))
+	t.linef("<details><summary>%s</summary>", text.Count(len(c.Changes), "object"))
 	t.linef("")
 	t.linef("```diff")
 	for _, ch := range c.Changes {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // valueWidth is the number of characters of a value that are printed in text.
@@ -27,7 +29,7 @@ func (e Effect) sign() string {
 
 // Text writes the report for people, with the fields of each object where details is set.
 func (r *Report) Text(w io.Writer, details bool) error {
-	t := &text{}
+	t := &page{}
 	for i := range r.Claims {
 		t.claim(&r.Claims[i], details)
 	}
@@ -36,11 +38,12 @@ func (r *Report) Text(w io.Writer, details bool) error {
 	return err
 }
 
-type text struct{ b strings.Builder }
+// page is what a plan is written into, line by line.
+type page struct{ b strings.Builder }
 
-func (t *text) linef(format string, args ...any) { fmt.Fprintf(&t.b, format+"\n", args...) }
+func (t *page) linef(format string, args ...any) { fmt.Fprintf(&t.b, format+"\n", args...) }
 
-func (t *text) claim(c *Claim, details bool) {
+func (t *page) claim(c *Claim, details bool) {
 	t.linef("%s %s in namespace %s%s", c.sign(), c.Object, c.Object.Namespace, c.title())
 	t.fields("    ", c.Edits)
 	t.linef("")
@@ -121,13 +124,13 @@ func (c *Claim) title() string {
 	return ""
 }
 
-func (t *text) fields(indent string, fields []Field) {
+func (t *page) fields(indent string, fields []Field) {
 	for _, f := range fields {
 		t.linef("%s%s", indent, f)
 	}
 }
 
-func (t *text) changes(title string, changes []Change, details bool) {
+func (t *page) changes(title string, changes []Change, details bool) {
 	if len(changes) == 0 {
 		return
 	}
@@ -141,7 +144,7 @@ func (t *text) changes(title string, changes []Change, details bool) {
 	t.linef("")
 }
 
-func (t *text) effects(title string, effects []Effect) {
+func (t *page) effects(title string, effects []Effect) {
 	if len(effects) == 0 {
 		return
 	}
@@ -152,7 +155,7 @@ func (t *text) effects(title string, effects []Effect) {
 	t.linef("")
 }
 
-func (t *text) guardrails(g *Guardrails) {
+func (t *page) guardrails(g *Guardrails) {
 	t.linef("  guardrails   %d passed, %d broken", g.Passed, len(g.Broken))
 	for _, b := range g.Broken {
 		t.linef("  ! %s", b)
@@ -227,13 +230,13 @@ func (c *Cost) String() string {
 // line summarizes the report in one line.
 func (s Summary) line() string {
 	if s.Refused > 0 && s.Create+s.Change+s.Delete == 0 {
-		return fmt.Sprintf("Plan: %s refused: nothing changes.", count(s.Refused, "claim"))
+		return fmt.Sprintf("Plan: %s refused: nothing changes.", text.Count(s.Refused, "claim"))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Plan: %d to create, %d to change, %d to delete.", s.Create, s.Change, s.Delete)
 	fmt.Fprintf(&b, " Pods that end or restart: %d. Interruptions: %d", s.Pods, s.Interruptions)
 	if s.Switchovers > 0 {
-		fmt.Fprintf(&b, " (%s)", count(s.Switchovers, "switchover"))
+		fmt.Fprintf(&b, " (%s)", text.Count(s.Switchovers, "switchover"))
 	}
 	fmt.Fprintf(&b, ". Irreversible: %d. Data lost: %d.", s.Irreversible, s.Destroys)
 	if s.Refused > 0 {

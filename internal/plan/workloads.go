@@ -10,6 +10,7 @@ import (
 
 	"github.com/storeplane/storeplane/internal/appconfig"
 	"github.com/storeplane/storeplane/internal/label"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // deployment returns the effects on a Deployment, whose pods are replaced one by one, or all at
@@ -23,14 +24,14 @@ func (f *forecast) deployment(p pair) []Effect {
 	case Create:
 		return nil
 	case Delete:
-		e := p.effect(Stops, "stops %s of %s", count(was, "pod"), p.Object)
+		e := p.effect(Stops, "stops %s of %s", text.Count(was, "pod"), p.Object)
 		e.Pods, e.Interrupts = was, p.part() == label.ComponentCache || p.part() == label.ComponentWeb
 		return []Effect{e}
 	case Update, Adopt:
 	}
 	var out []Effect
 	if is != was {
-		e := p.effect(Scales, "%s has %s instead of %d", p.Object, count(is, "pod"), was)
+		e := p.effect(Scales, "%s has %s instead of %d", p.Object, text.Count(is, "pod"), was)
 		e.Pods = max(0, was-is)
 		out = append(out, e)
 	}
@@ -67,7 +68,7 @@ func (f *forecast) rolled(p pair, n int) Effect {
 		e.Pods, e.Interrupts = n, true
 		return e
 	}
-	how := "replaces the " + count(n, "pod") + " of " + p.Object.String() + " one by one, each once its successor is ready"
+	how := "replaces the " + text.Count(n, "pod") + " of " + p.Object.String() + " one by one, each once its successor is ready"
 	if n == 1 {
 		how = "replaces the pod of " + p.Object.String() + " once its successor is ready"
 	}
@@ -133,7 +134,7 @@ func (f *forecast) appConfig(p pair) []Effect {
 		}
 		n := replicasOf(o.live)
 		e := Effect{Verb: Rolls, Object: objectOf(o.live), Pods: n}
-		e.Message = fmt.Sprintf("replaces the %s of %s one by one for %s, which rolls back if they do not become healthy", count(n, "pod"), e.Object, p.Object)
+		e.Message = fmt.Sprintf("replaces the %s of %s one by one for %s, which rolls back if they do not become healthy", text.Count(n, "pod"), e.Object, p.Object)
 		out = append(out, e)
 	}
 	slices.SortFunc(out, func(a, b Effect) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
@@ -200,7 +201,7 @@ func (f *forecast) autoscaler(p pair) []Effect {
 		return nil
 	}
 	lowest, most := bounds(p.after)
-	return []Effect{p.effect(Scales, "%s keeps between %d and %s", p.Object, lowest, count(most, "pod"))}
+	return []Effect{p.effect(Scales, "%s keeps between %d and %s", p.Object, lowest, text.Count(most, "pod"))}
 }
 
 // podsRead reports whether a change of a Service affects its connections: its ports or its

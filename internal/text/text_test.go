@@ -17,3 +17,11 @@ func TestLine(t *testing.T) {
 		})
 	}
 }
+
+func TestCount(t *testing.T) {
+	for want, got := range map[string]string{"0 pods": Count(0, "pod"), "1 pod": Count(1, "pod"), "3 new servers": Count(3, "new server"), "1 byte": Count(int64(1), "byte")} {
+		if got != want {
+			t.Errorf("Count(): want %q, got %q", want, got)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // A Server is a database server.
@@ -102,7 +103,7 @@ func Compare(database string, want, got map[string]int64) (int64, error) {
 		case !ok:
 			return 0, backup.Errorf(backup.ContentDiffers, "table %s of database %s is not there after the restore", table, database)
 		case n != want[table]:
-			return 0, backup.Errorf(backup.ContentDiffers, "table %s of database %s has %d rows after the restore, and had %d when it was backed up", table, database, n, want[table])
+			return 0, backup.Errorf(backup.ContentDiffers, "table %s of database %s has %s after the restore, and had %d when it was backed up", table, database, text.Count(n, "row"), want[table])
 		}
 		rows += n
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 	"github.com/storeplane/storeplane/internal/backup/store"
 	"github.com/storeplane/storeplane/internal/backup/stream"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // check connects to the store and the database.
@@ -78,7 +79,7 @@ func (j *job) backup(ctx context.Context) error {
 		return errors.Join(err, j.undo(ctx, id))
 	}
 	j.report.Backup = new(store.Item{ID: id, Manifest: m}.Entry())
-	j.sayf("backup %s is in the store: %d databases, %d bytes", id, databasesIn(m), m.Size())
+	j.sayf("backup %s is in the store: %s, %s", id, text.Count(databasesIn(m), "database"), text.Count(m.Size(), "byte"))
 
 	err = j.clean(ctx, policy, id)
 	stop()

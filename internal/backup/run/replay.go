@@ -13,6 +13,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/segment"
 	"github.com/storeplane/storeplane/internal/backup/stream"
 	"github.com/storeplane/storeplane/internal/gtid"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // batchMost is how much is applied at once, and is on the disk beside the data meanwhile.
@@ -112,7 +113,7 @@ func (j *job) plan(ctx context.Context, m *backup.Manifest) (replay, error) {
 
 // apply has a server that has the backup apply the segments.
 func (j *job) apply(ctx context.Context, r replay, to Replayer) error {
-	j.sayf("applying %d segments of binary logs", len(r.Segments))
+	j.sayf("applying %s of binary logs", text.Count(len(r.Segments), "segment"))
 	var size int64
 	var want gtid.Set
 	has := r.has

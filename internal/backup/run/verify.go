@@ -11,6 +11,7 @@ import (
 	"github.com/storeplane/storeplane/internal/backup/engine"
 	"github.com/storeplane/storeplane/internal/backup/store"
 	"github.com/storeplane/storeplane/internal/backup/stream"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // verify restores a backup into a throw-away database, and checks that all data is there.
@@ -73,7 +74,7 @@ func (j *job) choose(ctx context.Context) (store.Item, error) {
 	if method := cmp.Or(j.task.Method, backupv1.Logical); m.MethodOf() != method {
 		return store.Item{}, backup.Errorf(backup.InvalidTask, "backup %s is of method %s, and lies among those of method %s: remove it from there", m.ID, m.MethodOf(), method)
 	}
-	j.sayf("taking backup %s: %d databases, %d bytes", m.ID, databasesIn(m), m.Size())
+	j.sayf("taking backup %s: %s, %s", m.ID, text.Count(databasesIn(m), "database"), text.Count(m.Size(), "byte"))
 	return item, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/storeplane/storeplane/internal/backup"
+	"github.com/storeplane/storeplane/internal/text"
 )
 
 // Check reads every object whole, and returns an error unless each is what was written.
@@ -80,7 +81,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	// The layers may stop before the objects end.
 	if rest, err := io.Copy(io.Discard, r.join); err != nil || rest > 0 {
 		if err == nil {
-			err = fmt.Errorf("there are %d bytes after its end", rest)
+			err = fmt.Errorf("%s after its end", text.Count(rest, "byte"))
 		}
 		return n, corrupt(err)
 	}

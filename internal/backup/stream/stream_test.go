@@ -241,8 +241,8 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// text returns rows of numbers, words and noise, like a dump.
-func text(n int) []byte {
+// prose returns rows of numbers, words and noise, like a dump.
+func prose(n int) []byte {
 	var b bytes.Buffer
 	x := uint64(1)
 	for b.Len() < n {
@@ -260,7 +260,7 @@ func text(n int) []byte {
 
 // BenchmarkStream compares the processing of a dump with a plain pipe, which is zstd alone.
 func BenchmarkStream(b *testing.B) {
-	dump := text(64 << 20)
+	dump := prose(64 << 20)
 	key := newKey(b)
 	nowhere := &null{}
 	cases := map[string]Options{
