@@ -41,9 +41,9 @@ func (a *APIServer) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// FreezeAPI freezes the embedded cluster's API server for a time. It is thawed in any case, since everything else
-// depends on it.
-func FreezeAPI(ctx context.Context, length time.Duration) error {
+// FreezeAPI freezes the embedded cluster's API server for a time, and waits until the ledger is reached through it again. It is
+// thawed in any case, since everything else depends on it.
+func (l *Ledger) FreezeAPI(ctx context.Context, length, within time.Duration) error {
 	api, err := FindAPIServer(os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return err
@@ -55,5 +55,11 @@ func FreezeAPI(ctx context.Context, length time.Duration) error {
 	if err := Until(ctx, time.Now().Add(length)); err != nil {
 		return err
 	}
-	return api.Thaw()
+	if err := api.Thaw(); err != nil {
+		return err
+	}
+	return Await(ctx, within, "the API server to answer", func(ctx context.Context) (bool, error) {
+		_, err := l.Mark(ctx)
+		return err == nil, err
+	})
 }

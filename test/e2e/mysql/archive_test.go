@@ -150,25 +150,32 @@ func (d *database) rewinds(ctx context.Context, n notes, at time.Time, second st
 			values["BEFORE"] = second
 		}
 		start := time.Now()
-		if err := d.apply(ctx, values, "mysql/rewound.yaml"); err != nil {
-			return err
-		}
-		if err := d.world.AwaitReady(ctx, settled, "DatabaseCluster", name); err != nil {
-			return err
-		}
-		got, err := d.sql(ctx, name, "SELECT GROUP_CONCAT(n ORDER BY n) FROM seen")
+		got, err := d.restored(ctx, values, "SELECT GROUP_CONCAT(n ORDER BY n) FROM seen")
 		if err != nil {
 			return err
 		}
-		if got = strings.TrimSpace(got); got != want {
+		if got != want {
 			return fmt.Errorf("%s has rows %s, want %s", name, got, want)
 		}
 		n.Addf("%s after %.0fs", name, time.Since(start).Seconds())
-		if err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, name); err != nil {
-			return err
-		}
 	}
 	return cluster.Delete(ctx, "DatabaseCluster", d.namespace, archivedName)
+}
+
+// restored fills a new cluster as values have it, returns what a statement selects there, and deletes it.
+func (d *database) restored(ctx context.Context, values map[string]string, statement string) (string, error) {
+	name := values["NAME"]
+	if err := d.apply(ctx, values, "mysql/rewound.yaml"); err != nil {
+		return "", err
+	}
+	if err := d.world.AwaitReady(ctx, settled, "DatabaseCluster", name); err != nil {
+		return "", err
+	}
+	got, err := d.sql(ctx, name, statement)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(got), cluster.Delete(ctx, "DatabaseCluster", d.namespace, name)
 }
 
 // sql executes a statement as the application of a claim.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
@@ -55,21 +54,12 @@ func (d *database) beginsHistory(ctx context.Context, n notes) error {
 		"begun": {system(), "begun"},
 	} {
 		values := map[string]string{"NAME": name, "BACKUP": backup, "SYSTEM": strconv.Quote(r.system)}
-		if err := d.apply(ctx, values, "mysql/rewound.yaml"); err != nil {
-			return err
-		}
-		if err := d.world.AwaitReady(ctx, settled, "DatabaseCluster", name); err != nil {
-			return err
-		}
-		got, err := d.sql(ctx, name, "SELECT COALESCE(GROUP_CONCAT(table_name), '') FROM information_schema.tables WHERE table_name IN ('begun', 'given_up')")
+		got, err := d.restored(ctx, values, "SELECT COALESCE(GROUP_CONCAT(table_name), '') FROM information_schema.tables WHERE table_name IN ('begun', 'given_up')")
 		if err != nil {
 			return err
 		}
-		if got = strings.TrimSpace(got); got != r.tables {
+		if got != r.tables {
 			return fmt.Errorf("the data with identifier %s has tables %q, want %q", r.system, got, r.tables)
-		}
-		if err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, name); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -79,7 +79,10 @@ func (d *database) losesStore(ctx context.Context, _ notes) error {
 func (d *database) evictsUnarchived(ctx context.Context, n notes) error {
 	old, start := d.primary(), time.Now()
 	return d.withoutStore(ctx, func() error {
-		if err := errors.Join(d.evicts(ctx, n), d.replaced(ctx, "Pod", old)); err != nil {
+		if err := d.evicts(ctx, n); err != nil {
+			return err
+		}
+		if err := d.replaced(ctx, "Pod", old); err != nil {
 			return err
 		}
 		if took := time.Since(start); took > endsWithin {

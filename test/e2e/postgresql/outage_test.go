@@ -85,13 +85,7 @@ func (d *database) losesAPIServerSoon(ctx context.Context, n notes) error {
 
 // frozenAPI freezes the API server for a time, and waits until it answers again.
 func (d *database) frozenAPI(ctx context.Context, length time.Duration) error {
-	if err := harness.FreezeAPI(ctx, length); err != nil {
-		return unlessNode(err)
-	}
-	return harness.Await(ctx, settled, "the API server to answer", func(ctx context.Context) (bool, error) {
-		_, err := d.ledger.Mark(ctx)
-		return err == nil, err
-	})
+	return unlessNode(d.ledger.FreezeAPI(ctx, length, settled))
 }
 
 // losesCrossplane scales Crossplane and its functions to zero, and then deletes the primary.
