@@ -36,6 +36,7 @@ type cli struct {
 	Steady  time.Duration `default:"10m"          help:"How long the most WebApps are measured once they have rested so long that they are composed from time to time. 0 to leave this out."`
 	Faults  bool          `default:"true"         negatable:"" help:"Restart Crossplane, the provider's leader and the API server with the most WebApps."`
 	Backups int           `default:"1000"         help:"Backups beside the most shops, with which a Restore is created after a change of the provider's leader. 0 to leave this out."`
+	Leaders int           `default:"5" help:"Changes of the provider's leader after which a Restore is created."`
 	Kwok    string        `env:"KWOK" required:"" help:"The program kwok: see hack/kwok.sh."`
 	Stages  []string      `env:"KWOK_STAGES" required:"" help:"Files with the stages of nodes and pods: see hack/kwok.sh."`
 	Out     string        `help:"File whose part between the marks of this command is replaced, docs/benchmarks.md for example. Without it the tables are printed."`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,11 +14,11 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// restored is how long a Restore that is created right after a change of the provider's leader takes
-// to begin, beside the Backups that it reconciles.
+// restored is how long Restores that are created right after a change of the provider's leader take
+// to begin, beside the Backups that it reconciles: one time for each change.
 type restored struct {
 	backups int
-	took    time.Duration
+	took    []time.Duration
 }
 
 const (
@@ -78,8 +79,7 @@ func (b *bench) create(ctx context.Context, kind, name string, parameters map[st
 	return err
 }
 
-// restore deletes the provider's leader, files a Restore as soon as there is another one, and
-// measures how long it takes until the Restore's Job exists.
+// restore measures for a number of changes of the provider's leader how long a Restore takes to begin.
 func (b *bench) restore(ctx context.Context) (_ *restored, err error) {
 	out := &restored{backups: b.cli.Backups}
 	// What they leave would be waited for when the claims are removed.
@@ -87,42 +87,76 @@ func (b *bench) restore(ctx context.Context) (_ *restored, err error) {
 	if err := b.backups(ctx, out.backups); err != nil {
 		return nil, err
 	}
+	for i := range b.cli.Leaders {
+		took, err := b.restoreAfterLeader(ctx, fmt.Sprintf("restore-%d", i))
+		if err != nil {
+			return nil, err
+		}
+		sayf("a Restore begins %.1fs after a change of leader, with %d Backups", took.Seconds(), out.backups)
+		out.took = append(out.took, took)
+	}
+	return out, nil
+}
+
+// restoreAfterLeader deletes the provider's leader once all its replicas are ready, creates a Restore as
+// soon as there is another leader, and measures how long it takes until the Restore's Job exists.
+func (b *bench) restoreAfterLeader(ctx context.Context, name string) (time.Duration, error) {
+	if err := b.until(ctx, 5*time.Minute, "all replicas of the provider to be ready", func() (bool, error) { return b.providerReady(ctx) }); err != nil {
+		return 0, err
+	}
 	before, err := b.leader(ctx)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	if err := b.deleteLeader(ctx); err != nil {
-		return nil, err
+		return 0, err
 	}
 	err = b.until(ctx, 2*time.Minute, "another leader of the provider", func() (bool, error) {
 		now, err := b.leader(ctx)
 		return err == nil && now != before, err
 	})
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	start := time.Now()
-	err = b.create(ctx, "Restore", "restore", map[string]any{
+	err = b.create(ctx, "Restore", name, map[string]any{
 		"source": map[string]any{"location": map[string]any{"name": "backup-0000", "destination": destination()}},
 		"target": map[string]any{"type": "postgresql", "version": "17", "connection": map[string]any{"secretRef": map[string]any{"name": targetSecret}}},
 	})
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	err = b.until(ctx, 10*time.Minute, "the Restore to begin", func() (bool, error) {
-		jobs, err := b.cluster.Kube.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{LabelSelector: backupv1.RestoreLabel + "=restore"})
+		jobs, err := b.cluster.Kube.BatchV1().Jobs(namespace).List(ctx, metav1.ListOptions{LabelSelector: backupv1.RestoreLabel + "=" + name})
 		return err == nil && len(jobs.Items) > 0, err
 	})
-	out.took = time.Since(start)
+	took := time.Since(start)
 	if err != nil {
-		u, e := b.cluster.Get(ctx, "Restore", namespace, "restore")
+		u, e := b.cluster.Get(ctx, "Restore", namespace, name)
 		if e == nil {
 			err = fmt.Errorf("%s: %w", harness.ClaimOf(u), err)
 		}
-		return nil, errors.Join(err, e)
+		return 0, errors.Join(err, e)
 	}
-	sayf("a Restore begins %.1fs after a change of leader, with %d Backups", out.took.Seconds(), out.backups)
-	return out, nil
+	return took, nil
+}
+
+// providerReady reports whether the leader's Deployment has all its replicas.
+func (b *bench) providerReady(ctx context.Context) (bool, error) {
+	leader, err := b.leader(ctx)
+	if err != nil {
+		return false, err
+	}
+	list, err := b.cluster.Kube.AppsV1().Deployments(systemNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	for _, d := range list.Items {
+		if strings.HasPrefix(leader, d.Name+"-") {
+			return d.Status.ReadyReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas, nil
+		}
+	}
+	return false, fmt.Errorf("no Deployment of %s has the provider's leader %s", systemNamespace, leader)
 }
 
 // removeBackups removes the Restore and all Backups.
