@@ -89,10 +89,10 @@ func (d *database) ready(ctx context.Context) error {
 	return d.whole(ctx, baseSize)
 }
 
-// change patches the spec of the claim and waits until the watch contains the change.
-func (d *database) change(ctx context.Context, spec harness.Patch) error {
-	u, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, claimName, harness.Patch{"spec": spec})
-	if err != nil {
+// change patches the spec of the claim and, unless it is a dry run, waits until the watch contains the change.
+func (d *database) change(ctx context.Context, spec harness.Patch, dryRun ...string) error {
+	u, err := cluster.Patch(ctx, "DatabaseCluster", d.namespace, claimName, harness.Patch{"spec": spec}, dryRun...)
+	if err != nil || len(dryRun) > 0 {
 		return err
 	}
 	return d.world.AwaitSeen(ctx, u)

@@ -154,7 +154,10 @@ func (d *database) freezes(ctx context.Context, _ notes) error {
 
 // wakes freezes the primary until another server is marked as the primary, and has it continue at that moment: it must not take a
 // write then.
-func (d *database) wakes(ctx context.Context, _ notes) error {
+// leadsStill is how long the pod of a primary that wakes up may be marked as the primary beside the next one.
+const leadsStill = 4 * time.Second
+
+func (d *database) wakes(ctx context.Context, n notes) error {
 	old, start := d.primary(), time.Now()
 	if _, err := harness.Signal(old, syscall.SIGSTOP, container); err != nil {
 		return unlessNode(err)
@@ -164,8 +167,14 @@ func (d *database) wakes(ctx context.Context, _ notes) error {
 	})
 	// The kubelet may have ended its processes by then.
 	_, _ = harness.Signal(old, syscall.SIGCONT, container)
+	woken := time.Now()
 	if err := errors.Join(err, d.succeeded(ctx, old)); err != nil {
 		return err
+	}
+	led := time.Since(woken)
+	n.Addf("marked for %.2fs more", led.Seconds())
+	if led > leadsStill {
+		return fmt.Errorf("pod %s was marked as the primary for %.2fs more once it was woken, at most %s are allowed", old.GetName(), led.Seconds(), leadsStill)
 	}
 	// It is expelled, and was not away for long enough that its pod is not ready.
 	return eventually(ctx, old.GetName()+" to join again", func() (bool, string) {
@@ -312,38 +321,6 @@ func (d *database) sets(ctx context.Context, n notes) error {
 	return nil
 }
 
-// rolls: for a parameter that needs a start the pods are replaced one at a time, and the primary hands over
-// before its own.
-func (d *database) rolls(ctx context.Context, _ notes) error {
-	before, last := d.uids(), d.primary().GetName()
-	if err := d.change(ctx, harness.Patch{"parameters": harness.Patch{"thread_stack": "1M"}}); err != nil {
-		return err
-	}
-	err := d.world.Await(ctx, soon, "the first pod to be replaced", func() (bool, string) {
-		for _, p := range d.pods() {
-			if before[p.GetName()] != string(p.GetUID()) {
-				return true, ""
-			}
-		}
-		return false, "none is"
-	})
-	if err != nil {
-		return err
-	}
-	if err := d.whole(ctx, baseSize); err != nil {
-		return err
-	}
-	for _, p := range d.pods() {
-		if before[p.GetName()] == string(p.GetUID()) {
-			return fmt.Errorf("pod %s was not replaced", p.GetName())
-		}
-		if created, until := p.GetCreationTimestamp(), d.world.Get("Pod", last).GetCreationTimestamp(); until.Before(&created) {
-			return fmt.Errorf("pod %s was replaced after that of the primary, %s", p.GetName(), last)
-		}
-	}
-	return nil
-}
-
 // hasUsers: users get databases and Secrets of their own.
 func (d *database) hasUsers(ctx context.Context, _ notes) error {
 	err := d.change(ctx, harness.Patch{
@@ -390,41 +367,4 @@ func (d *database) hibernates(ctx context.Context, n notes) error {
 	err := d.whole(ctx, baseSize)
 	n.Addf("awake after %.0fs", time.Since(start).Seconds())
 	return err
-}
-
-// refuses: what the group cannot do is refused by the claim, with a message.
-func (d *database) refuses(ctx context.Context, _ notes) error {
-	if err := d.ready(ctx); err != nil {
-		return err
-	}
-	before := d.uids()
-	for _, c := range []struct {
-		spec harness.Patch
-		want string
-	}{
-		{harness.Patch{"size": 2}, "size must be odd with engine mysql"},
-		{harness.Patch{"parameters": harness.Patch{"sync_binlog": "0"}}, "parameters.sync_binlog cannot be set with engine mysql"},
-		{harness.Patch{"synchronousMode": "strict"}, "synchronousMode strict is not available with engine mysql"},
-	} {
-		if err := d.change(ctx, c.spec); err != nil {
-			return err
-		}
-		err := d.world.Await(ctx, soon, "the claim to refuse it", func() (bool, string) {
-			is := d.status().String()
-			return strings.Contains(is, c.want), is
-		})
-		if err != nil {
-			return err
-		}
-		if err := d.change(ctx, harness.Patch{"size": baseSize, "parameters": nil, "synchronousMode": "quorum"}); err != nil {
-			return err
-		}
-	}
-	if err := d.ready(ctx); err != nil {
-		return err
-	}
-	if diff := cmp.Diff(before, d.uids()); diff != "" {
-		return fmt.Errorf("pods were replaced:\n%s", diff)
-	}
-	return nil
 }

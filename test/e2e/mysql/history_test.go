@@ -76,10 +76,7 @@ func (d *database) givesUp(ctx context.Context) error {
 	if err := d.end(ctx); err != nil {
 		return err
 	}
-	if err := cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, "data-"+server(0)); err != nil {
-		return err
-	}
-	if err := d.world.AwaitGone(ctx, settled, "PersistentVolumeClaim", "data-"+server(0)); err != nil {
+	if err := d.losesKept(ctx, server(0)); err != nil {
 		return err
 	}
 	return d.claimAgain(ctx)

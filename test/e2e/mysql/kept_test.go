@@ -85,6 +85,9 @@ func (d *database) comesBackOtherwise(ctx context.Context, n notes) error {
 	if err := d.reclaims(ctx, n, baseSize, "kept", 2); err != nil {
 		return fmt.Errorf("with %d servers: %w", baseSize, err)
 	}
+	if err := d.reclaims(ctx, n, baseSize, "kept", 2, server(1), server(2)); err != nil {
+		return fmt.Errorf("with %d servers, and one volume: %w", baseSize, err)
+	}
 	_, err := d.sql(ctx, claimName, "DROP TABLE kept")
 	return err
 }
@@ -110,10 +113,16 @@ func (d *database) agesFirst(ctx context.Context, statement string) (err error) 
 	return d.end(ctx)
 }
 
-// reclaims deletes the claim, applies it again with a size, and compares the rows of a table.
-func (d *database) reclaims(ctx context.Context, n notes, size int, table string, least int) error {
+// reclaims deletes the claim, and the volumes of some servers, applies it again with a size, and compares the rows of a
+// table.
+func (d *database) reclaims(ctx context.Context, n notes, size int, table string, least int, lost ...string) error {
 	if d.world.Get("DatabaseCluster", claimName) != nil {
 		if err := d.end(ctx); err != nil {
+			return err
+		}
+	}
+	for _, s := range lost {
+		if err := d.losesKept(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -136,6 +145,40 @@ func (d *database) reclaims(ctx context.Context, n notes, size int, table string
 	if err == nil && have < least {
 		err = fmt.Errorf("table %s has %d rows, and had %d", table, have, least)
 	}
+	return err
+}
+
+// losesKept deletes the volume claim of a server that does not run.
+func (d *database) losesKept(ctx context.Context, server string) error {
+	volume := "data-" + server
+	if err := cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, volume); err != nil {
+		return err
+	}
+	return d.world.AwaitGone(ctx, settled, "PersistentVolumeClaim", volume)
+}
+
+// losesAsleep: a member's volume is lost while all servers are stopped. It may have had the newest writes, so no server leads
+// until the annotation names one of those that are left.
+func (d *database) losesAsleep(ctx context.Context, n notes) error {
+	if err := d.prepares(ctx, "CREATE TABLE kept (n INT PRIMARY KEY)", "INSERT INTO kept VALUES (1), (2), (3)"); err != nil {
+		return err
+	}
+	if err := errors.Join(d.sleeps(ctx), d.losesKept(ctx, server(1))); err != nil {
+		return err
+	}
+	if err := d.change(ctx, harness.Patch{"hibernated": nil}); err != nil {
+		return err
+	}
+	if err := d.undecided(ctx, n, "the volume of "+server(1)+", a member of the last group, no longer exists or is empty"); err != nil {
+		return err
+	}
+	if err := errors.Join(d.leadsWith(ctx, n, server(0)), d.whole(ctx, baseSize)); err != nil {
+		return err
+	}
+	if have, err := d.rows(ctx, "kept"); err != nil || have != 3 {
+		return fmt.Errorf("there were 3 rows, and are %d: %w", have, err)
+	}
+	_, err := d.sql(ctx, claimName, "DROP TABLE kept")
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/pki"
@@ -288,7 +289,25 @@ func (d *database) grows(ctx context.Context, n notes) error {
 	if err := d.change(ctx, harness.Patch{"storageSize": want.String()}); err != nil {
 		return err
 	}
-	err = d.world.Await(ctx, settled, fmt.Sprintf("volumes of %s", &want), func() (bool, string) {
+	err = d.grown(ctx, want)
+	n.Addf("%s to %s in %.1fs", &have, &want, time.Since(start).Seconds())
+	if err := errors.Join(err, d.keptPods(before)); err != nil {
+		return err
+	}
+	err = d.change(ctx, harness.Patch{"storageSize": have.String()}, metav1.DryRunAll)
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("storageSize may not shrink: %s to %s", &want, &have)) {
+		return fmt.Errorf("to shrink is not refused in words: %w", err)
+	}
+	// A later volume has the same size, although the template of the StatefulSet cannot be changed.
+	if err := d.losesVolume(ctx, n); err != nil {
+		return err
+	}
+	return errors.Join(d.whole(ctx, baseSize), d.grown(ctx, want))
+}
+
+// grown waits until all volumes have at least this size.
+func (d *database) grown(ctx context.Context, want resource.Quantity) error {
+	return d.world.Await(ctx, settled, fmt.Sprintf("volumes of %s", &want), func() (bool, string) {
 		for _, p := range d.pods() {
 			name := "data-" + p.GetName()
 			has, err := resource.ParseQuantity(harness.Field(d.world.Get("PersistentVolumeClaim", name), "status", "capacity", "storage"))
@@ -298,6 +317,4 @@ func (d *database) grows(ctx context.Context, n notes) error {
 		}
 		return true, ""
 	})
-	n.Addf("%s to %s in %.1fs", &have, &want, time.Since(start).Seconds())
-	return errors.Join(err, d.keptPods(before))
 }

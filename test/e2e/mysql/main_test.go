@@ -56,12 +56,14 @@ const (
 
 func group() types.Feature {
 	d := &database{namespace: "e2e-mysql", manifest: "mysql/cluster.yaml", base: harness.Patch{
-		"size": baseSize, "hibernated": nil, "parameters": nil, "users": nil, "databases": nil, "backup": nil,
+		"version": "9.7", "size": baseSize, "synchronousMode": "quorum", "hibernated": nil,
+		"parameters": nil, "users": nil, "databases": nil, "backup": nil,
 	}}
 	return tests.Feature("a group of MySQL", d.namespace).
 		Quick("three servers come up", d.comesUp).
 		Full("a group without data comes back after all its pods were lost", d.emptyAndLost).
 		Quick("application connects by its Secret, to the primary and to replicas", d.connects).
+		Full("a client verifies servers by each of their names, and refuses others", d.withClient(d.verifies)).
 		Quick("primary's pod is deleted with no grace", d.repeated(whenFailed, d.losesPrimary)).
 		Full("primary's pod is deleted while the API server is under load", d.repeated(whenFailed, d.losesPrimaryBusy)).
 		Full("primary's pod is deleted as the API server is back", d.repeated(whenFailed, d.losesPrimaryThawed)).
@@ -87,6 +89,7 @@ func group() types.Feature {
 		Full("one server runs without a group, and becomes three", d.under(noTarget, d.standsAlone)).
 		Full("parameters are set while the servers run", d.under(whenPlanned, d.sets)).
 		Full("parameter rolls, replicas first, primary last", d.under(whenPlanned, d.rolls)).
+		Full("version rolls to a release and back, replicas first, primary last", d.withClient(d.under(whenPlanned, d.rollsVersion))).
 		// Of a backup of one database the content can be restored under another name.
 		Full("a Backup is verified by MySQL, and a Restore fills another user's database with it", d.under(whenPlanned, d.backsUp)).
 		Full("a physical Backup is verified, and a new cluster is filled from it", d.under(whenPlanned, d.copies)).
@@ -125,6 +128,7 @@ func production() types.Feature {
 		Full("wakes with one server, whose volume is not the newest", d.wakesSmaller).
 		Full("claimed again over its volumes", d.comesBack).
 		Full("claimed again with other sizes, over volumes of which one is the newest", d.comesBackOtherwise).
+		Full("a volume is lost while the servers hibernate: no server leads until one is named", d.losesAsleep).
 		Full("claimed again over a volume of another database no server leads until it is removed", d.meetsForeign).
 		Full("claimed again over volumes that parted no server leads until one is named", d.meetsParted).
 		Full("each server has a disk of its own", d.hasSmallDisks).

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -14,7 +17,10 @@ import (
 // mySQL is a connection to MariaDB or MySQL.
 type mySQL struct{ db *sql.DB }
 
-func connectMySQL(ctx context.Context, uri string) (server, error) {
+// connectMySQL connects to the server at a URI, whose ssl-mode is that of MySQL's own clients. Below the URI
+// may be the certificate of the authority that VERIFY_IDENTITY requires: what a client has in the file ssl-ca.
+func connectMySQL(ctx context.Context, settings string) (server, error) {
+	uri, authority, _ := strings.Cut(settings, "\n")
 	u, err := url.Parse(uri)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read a connection to MariaDB: %w", err)
@@ -23,10 +29,21 @@ func connectMySQL(ctx context.Context, uri string) (server, error) {
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
 	cfg.Passwd, _ = u.User.Password()
 	cfg.MultiStatements = true
-	// The servers of a DatabaseCluster accept nothing else over the network.
-	cfg.TLSConfig = "preferred"
-	if u.Query().Get("ssl-mode") == "DISABLED" {
+	switch mode := u.Query().Get("ssl-mode"); mode {
+	case "DISABLED":
 		cfg.TLSConfig = "false"
+	case "REQUIRED":
+		cfg.TLSConfig = "skip-verify"
+	case "VERIFY_IDENTITY":
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM([]byte(authority)) {
+			return nil, errors.New("cannot verify a server of MySQL: there is no certificate of an authority below the connection")
+		}
+		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: u.Hostname()}
+	case "", "PREFERRED":
+		cfg.TLSConfig = "preferred"
+	default:
+		return nil, fmt.Errorf("cannot connect with ssl-mode %s: the modes are DISABLED, PREFERRED, REQUIRED and VERIFY_IDENTITY", mode)
 	}
 	cfg.Params = map[string]string{"time_zone": "'+00:00'"}
 	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
