@@ -106,10 +106,16 @@ func (d *database) bringsTLS(ctx context.Context, n notes) error {
 		return fmt.Errorf("the certificate that was brought: %w", err)
 	}
 	n.Addf("brought after %.0fs", time.Since(start).Seconds())
+	if err := d.verifies(ctx, n); err != nil {
+		return fmt.Errorf("the certificate that was brought: %w", err)
+	}
 	if err := d.change(ctx, harness.Patch{"tls": nil}); err != nil {
 		return err
 	}
 	if err := d.connectsBy(ctx, ca.Certificate, cert.NotAfter, false); err != nil {
+		return fmt.Errorf("the servers' own certificate: %w", err)
+	}
+	if err := d.verifies(ctx, n); err != nil {
 		return fmt.Errorf("the servers' own certificate: %w", err)
 	}
 	return cluster.Delete(ctx, "Secret", d.namespace, broughtSecret)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
 	"github.com/storeplane/storeplane/test/e2e/manifests"
+	"github.com/storeplane/storeplane/test/e2e/suite"
 )
 
 // Names of the claim and of its objects.
@@ -50,6 +51,9 @@ type database struct {
 	world  *harness.World
 	ledger *harness.Ledger
 
+	// broken is true if the database did not become healthy again: then a new one is claimed.
+	broken bool
+
 	// rejoined is how many servers have rejoined the group in a soak, and copied how many of them by a copy of
 	// another one.
 	rejoined, copied int
@@ -78,15 +82,25 @@ func (d *database) claim(ctx context.Context) error {
 	return nil
 }
 
-// ready restores the state in which each check begins and ends, and waits for it.
+// ready restores the state in which each check begins and ends, and waits for it. If an earlier check has left
+// the database broken, a new one is claimed.
 func (d *database) ready(ctx context.Context) error {
+	if d.broken {
+		d.world.Stop()
+		*d = database{namespace: d.namespace, manifest: d.manifest, base: d.base}
+		if err := cluster.Sweep(ctx, d.namespace); err != nil {
+			return err
+		}
+	}
 	if err := d.claim(ctx); err != nil {
 		return err
 	}
 	if err := d.change(ctx, d.base); err != nil {
 		return err
 	}
-	return d.whole(ctx, baseSize)
+	err := d.whole(ctx, baseSize)
+	d.broken = err != nil && ctx.Err() == nil
+	return err
 }
 
 // change patches the spec of the claim and, unless it is a dry run, waits until the watch contains the change.
@@ -148,6 +162,8 @@ func (d *database) missing(size int) string {
 	}
 	primary, claim := d.primary(), d.status()
 	switch {
+	case !claim.Ready():
+		return "the claim is not Ready at its generation"
 	case primary == nil:
 		return "there is no pod with the role primary"
 	case len(d.with("replica")) != size-1:
@@ -155,7 +171,7 @@ func (d *database) missing(size int) string {
 	case harness.Field(d.world.Get("DatabaseCluster", claimName), "status", "primary") != primary.GetName():
 		return "the claim names another primary than " + primary.GetName()
 	}
-	for _, condition := range []string{"Ready", "Synced", "ReplicationHealthy", "StorageHealthy", "DatabasesReady"} {
+	for _, condition := range []string{"ReplicationHealthy", "StorageHealthy", "ParametersApplied", "DatabasesReady"} {
 		if !claim.Is(condition) {
 			return "the claim is not " + condition
 		}
@@ -169,7 +185,21 @@ type event func(ctx context.Context, n notes) error
 // under returns a check that causes an event while a ledger is kept. Afterwards every acknowledged row
 // has to be there, and the longest time without an acknowledgement is at most the target, if there is one.
 func (d *database) under(target time.Duration, do event) check {
-	return func(ctx context.Context, n notes) error { return d.account(ctx, n, target, do) }
+	return func(ctx context.Context, n notes) error {
+		_, err := d.account(ctx, n, target, do)
+		return err
+	}
+}
+
+// undisturbed is under for events in which not even a connection may break.
+func (d *database) undisturbed(do event) check {
+	return func(ctx context.Context, n notes) error {
+		a, err := d.account(ctx, n, whenPlanned, do)
+		if broken := a.To.Connections - a.From.Connections; broken > 0 {
+			err = errors.Join(err, fmt.Errorf("%d connections broke", broken))
+		}
+		return err
+	}
 }
 
 // repeated is under, three times in a full run.
@@ -180,7 +210,7 @@ func (d *database) repeated(target time.Duration, do event) check {
 			times = 3
 		}
 		for range times {
-			if err := d.account(ctx, n, target, do); err != nil {
+			if _, err := d.account(ctx, n, target, do); err != nil {
 				return err
 			}
 		}
@@ -188,38 +218,48 @@ func (d *database) repeated(target time.Duration, do event) check {
 	}
 }
 
-func (d *database) account(ctx context.Context, n notes, target time.Duration, do event) error {
+func (d *database) account(ctx context.Context, n notes, target time.Duration, do event) (harness.Account, error) {
 	if err := d.ready(ctx); err != nil {
-		return err
+		return harness.Account{}, err
 	}
 	if err := d.keepLedger(ctx); err != nil {
-		return err
+		return harness.Account{}, err
 	}
 	from, err := d.ledger.Mark(ctx)
 	if err != nil {
-		return err
+		return harness.Account{}, err
 	}
 	start := time.Now()
-	if err := do(ctx, n); err != nil {
-		return err
+	err = do(ctx, n)
+	if _, skipped := errors.AsType[suite.SkippedError](err); skipped {
+		return harness.Account{}, err
 	}
-	if err := d.ready(ctx); err != nil {
-		return err
-	}
-	now, err := d.ledger.Mark(ctx)
-	if err != nil {
-		return err
-	}
-	if err := d.ledger.Flows(ctx, soon, now); err != nil {
-		return err
-	}
-	a, err := d.ledger.Account(ctx, from)
+	// After a failure it is reported, too, what else is wrong.
+	a, rerr := d.recover(ctx, from)
 	if !tests.Full() {
 		// A quick run checks correctness, on any machine.
 		target *= 4
 	}
 	n.Addf("gap %.2fs of %.0fs from %.1fs on, %s, well after %.0fs", a.Gap.Seconds(), target.Seconds(), a.Began.Sub(start).Seconds(), a, time.Since(start).Seconds())
-	return errors.Join(err, a.Within(target))
+	if err = errors.Join(err, rerr); err != nil {
+		return a, err
+	}
+	return a, a.Within(target)
+}
+
+// recover waits until the state is restored and writes are acknowledged, and returns what happened since from.
+func (d *database) recover(ctx context.Context, from harness.Mark) (harness.Account, error) {
+	if err := d.ready(ctx); err != nil {
+		return harness.Account{}, err
+	}
+	now, err := d.ledger.Mark(ctx)
+	if err != nil {
+		return harness.Account{}, err
+	}
+	if err := d.ledger.Flows(ctx, soon, now); err != nil {
+		return harness.Account{}, err
+	}
+	return d.ledger.Account(ctx, from)
 }
 
 // keepLedger starts a ledger unless there is one, and waits until it has rows acknowledged.

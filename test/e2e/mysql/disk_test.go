@@ -63,8 +63,9 @@ func (d *database) sleeps(ctx context.Context) error {
 	if err := d.change(ctx, harness.Patch{"hibernated": true}); err != nil {
 		return err
 	}
-	return d.world.Await(ctx, settled, "all servers to stop", func() (bool, string) {
-		return len(d.pods()) == 0, fmt.Sprintf("%d run", len(d.pods()))
+	return d.world.Await(ctx, settled, "the claim to hibernate", func() (bool, string) {
+		c := d.status()
+		return c.Status.Phase == "Hibernated" && len(d.pods()) == 0, fmt.Sprintf("there are %d pods; %s", len(d.pods()), c)
 	})
 }
 

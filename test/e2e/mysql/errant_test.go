@@ -18,37 +18,11 @@ import (
 )
 
 // strays: a replica that has a transaction of its own when it starts sets its data aside, with an event, and copies a member.
-func (d *database) strays(ctx context.Context, n notes) (err error) {
-	old := d.with("replica")[0]
-	name := old.GetName()
-	like, err := typed(old)
+func (d *database) strays(ctx context.Context, n notes) error {
+	name := d.with("replica")[0].GetName()
+	folder, err := d.copiesInstead(ctx, n, name, "errant", "has transactions that the group does not have, 1 in all: ")
 	if err != nil {
 		return err
-	}
-	defer func() { err = errors.Join(err, cluster.Cordon(context.WithoutCancel(ctx), false)) }()
-	if err := cluster.Cordon(ctx, true); err != nil {
-		return err
-	}
-	if err := errors.Join(cluster.Delete(ctx, "Pod", d.namespace, name), d.replaced(ctx, "Pod", old)); err != nil {
-		return err
-	}
-	if err := d.runsOnVolumes(ctx, like, "errant", name); err != nil {
-		return err
-	}
-	start := time.Now()
-	if err := cluster.Cordon(ctx, false); err != nil {
-		return err
-	}
-	if err := d.whole(ctx, baseSize); err != nil {
-		return err
-	}
-	n.Addf("well after %.0fs", time.Since(start).Seconds())
-	folder, err := d.setAside(ctx, name, start)
-	if err != nil {
-		return err
-	}
-	if _, copied, err := d.joins(ctx, start); err != nil || copied != 1 {
-		return errors.Join(err, fmt.Errorf("%d servers joined by a copy, want 1", copied))
 	}
 	if _, err := d.inServer(ctx, name, "ls", folder+"/errant"); err != nil {
 		return fmt.Errorf("what was set aside has no database errant: %w", err)
@@ -66,16 +40,63 @@ func (d *database) strays(ctx context.Context, n notes) (err error) {
 	return err
 }
 
+// decays: a replica that cannot apply what the others send, since it lacks a table, sets its data aside after some attempts, and
+// copies a member.
+func (d *database) decays(ctx context.Context, n notes) error {
+	name := d.with("replica")[0].GetName()
+	folder, err := d.copiesInstead(ctx, n, name, "decay", "could not be brought up to date in 5 attempts")
+	if err != nil {
+		return err
+	}
+	_, err = d.inServer(ctx, name, "rm", "-r", folder)
+	return err
+}
+
+// copiesInstead changes the volume of a replica while that does not run, and waits until it has set its data aside, for a reason,
+// and copied a member. It returns the folder with what was set aside.
+func (d *database) copiesInstead(ctx context.Context, n notes, name, how, why string) (folder string, err error) {
+	old := d.world.Get("Pod", name)
+	like, err := typed(old)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, cluster.Cordon(context.WithoutCancel(ctx), false)) }()
+	if err := cluster.Cordon(ctx, true); err != nil {
+		return "", err
+	}
+	if err := errors.Join(cluster.Delete(ctx, "Pod", d.namespace, name), d.replaced(ctx, "Pod", old)); err != nil {
+		return "", err
+	}
+	if err := d.runsOnVolumes(ctx, like, how, name); err != nil {
+		return "", err
+	}
+	start := time.Now()
+	if err := cluster.Cordon(ctx, false); err != nil {
+		return "", err
+	}
+	if folder, err = d.setAside(ctx, name, why, start); err != nil {
+		return "", err
+	}
+	if err := d.whole(ctx, baseSize); err != nil {
+		return "", err
+	}
+	n.Addf("well after %.0fs", time.Since(start).Seconds())
+	if _, copied, err := d.joins(ctx, start); err != nil || copied != 1 {
+		return "", errors.Join(err, fmt.Errorf("%d servers joined by a copy, want 1", copied))
+	}
+	return folder, nil
+}
+
 // volumeDir is where a server's volume is mounted.
 const volumeDir = "/var/lib/mysql"
 
 // aside finds the folder with what was set aside in the message of an event.
 var aside = regexp.MustCompile(`set aside in folder (data-aside-\S+)`)
 
-// setAside waits for the event by which a server's data was set aside since a time, and returns the folder with it.
-func (d *database) setAside(ctx context.Context, server string, since time.Time) (string, error) {
-	want, folder := "volume claim data-"+server+" has transactions that the group does not have, 1 in all: ", ""
-	err := harness.Await(ctx, soon, fmt.Sprintf("event %s with %q", appsv1.ReasonDataSetAside, want), func(ctx context.Context) (bool, error) {
+// setAside waits for the event by which a server's data was set aside since a time, and why, and returns the folder with it.
+func (d *database) setAside(ctx context.Context, server, why string, since time.Time) (string, error) {
+	want, folder := "volume claim data-"+server+" "+why, ""
+	err := harness.Await(ctx, settled, fmt.Sprintf("event %s with %q", appsv1.ReasonDataSetAside, want), func(ctx context.Context) (bool, error) {
 		events, err := cluster.Kube.CoreV1().Events(d.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + appsv1.ReasonDataSetAside})
 		if err != nil {
 			return false, err

@@ -16,12 +16,22 @@ import (
 // begins, and 20 until its backup starts.
 const anotherWithin = 30 * time.Minute
 
+// archived is a check of a database whose binary logs are archived, which is claimed unless that was done.
+func (d *database) archived(do check) check {
+	return func(ctx context.Context, n notes) error {
+		if d.world == nil {
+			if err := d.comesUpArchived(ctx, n); err != nil {
+				return err
+			}
+		}
+		return do(ctx, n)
+	}
+}
+
 // beginsHistory: the volume that leads lacks what was archived of the newest. It archives beside that, and either can be restored.
 func (d *database) beginsHistory(ctx context.Context, n notes) error {
-	if d.world == nil {
-		if err := d.comesUpArchived(ctx, n); err != nil {
-			return err
-		}
+	if err := d.stopLedger(ctx); err != nil {
+		return err
 	}
 	backup := claimName + "-backup"
 	system := func() string {

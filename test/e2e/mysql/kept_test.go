@@ -4,6 +4,7 @@ package mysql
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,17 +12,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/storeplane/storeplane/internal/instance"
+	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 	"github.com/storeplane/storeplane/test/e2e/harness"
 	"github.com/storeplane/storeplane/test/e2e/manifests"
 )
 
 // isProtected tries to delete a claim that production protects.
 func (d *database) isProtected(ctx context.Context, n notes) error {
-	if err := d.ready(ctx); err != nil {
-		return err
-	}
 	before := d.uids()
 	err := cluster.Delete(ctx, "DatabaseCluster", d.namespace, claimName)
 	if err == nil || !strings.Contains(err.Error(), "deletionProtection") {
@@ -36,7 +37,7 @@ func (d *database) isProtected(ctx context.Context, n notes) error {
 
 // comesBack deletes the claim and applies it again: its volumes have all acknowledged rows.
 func (d *database) comesBack(ctx context.Context, n notes) error {
-	if err := d.account(ctx, n, noTarget, func(context.Context, notes) error { return nil }); err != nil {
+	if _, err := d.account(ctx, n, noTarget, func(context.Context, notes) error { return nil }); err != nil {
 		return err
 	}
 	if err := d.startStore(ctx); err != nil {
@@ -151,6 +152,9 @@ func (d *database) reclaims(ctx context.Context, n notes, size int, table string
 // losesKept deletes the volume claim of a server that does not run.
 func (d *database) losesKept(ctx context.Context, server string) error {
 	volume := "data-" + server
+	if d.world.Get("PersistentVolumeClaim", volume) == nil {
+		return fmt.Errorf("there is no volume claim %s to delete", volume)
+	}
 	if err := cluster.Delete(ctx, "PersistentVolumeClaim", d.namespace, volume); err != nil {
 		return err
 	}
@@ -159,11 +163,23 @@ func (d *database) losesKept(ctx context.Context, server string) error {
 
 // losesAsleep: a member's volume is lost while all servers are stopped. It may have had the newest writes, so no server leads
 // until the annotation names one of those that are left.
-func (d *database) losesAsleep(ctx context.Context, n notes) error {
+func (d *database) losesAsleep(ctx context.Context, n notes) (err error) {
+	// The next check must not wait for a claim without a primary.
+	defer func() { d.broken = d.broken || err != nil }()
 	if err := d.prepares(ctx, "CREATE TABLE kept (n INT PRIMARY KEY)", "INSERT INTO kept VALUES (1), (2), (3)"); err != nil {
 		return err
 	}
-	if err := errors.Join(d.sleeps(ctx), d.losesKept(ctx, server(1))); err != nil {
+	if err := d.sleeps(ctx); err != nil {
+		return err
+	}
+	record, err := d.record()
+	if err != nil {
+		return err
+	}
+	if volume := d.volumes()["data-"+server(1)]; volume == "" || record.Members[server(1)] != volume {
+		return fmt.Errorf("%s is no member of the last group, whose members are %v", server(1), record.Members)
+	}
+	if err := d.losesKept(ctx, server(1)); err != nil {
 		return err
 	}
 	if err := d.change(ctx, harness.Patch{"hibernated": nil}); err != nil {
@@ -178,8 +194,28 @@ func (d *database) losesAsleep(ctx context.Context, n notes) error {
 	if have, err := d.rows(ctx, "kept"); err != nil || have != 3 {
 		return fmt.Errorf("there were 3 rows, and are %d: %w", have, err)
 	}
-	_, err := d.sql(ctx, claimName, "DROP TABLE kept")
+	_, err = d.sql(ctx, claimName, "DROP TABLE kept")
 	return err
+}
+
+// volumes returns the UIDs of the servers' volume claims, by name.
+func (d *database) volumes() map[string]string {
+	out := map[string]string{}
+	for _, v := range d.world.List("PersistentVolumeClaim") {
+		if strings.HasPrefix(v.GetName(), "data-"+setName+"-") {
+			out[v.GetName()] = string(v.GetUID())
+		}
+	}
+	return out
+}
+
+// record returns the servers' record of their group.
+func (d *database) record() (*group.Record, error) {
+	r := &group.Record{}
+	if err := json.Unmarshal([]byte(d.world.Get("ConfigMap", instance.GroupName(setName)).GetAnnotations()[instance.GroupAnnotation]), r); err != nil {
+		return nil, fmt.Errorf("cannot read the record of the group: %w", err)
+	}
+	return r, nil
 }
 
 // rows returns how many rows a table of the application has.
@@ -195,8 +231,9 @@ func (d *database) rows(ctx context.Context, table string) (int, error) {
 	return rows, nil
 }
 
-// end deletes the claim and waits until its objects are removed, but for its volumes.
+// end deletes the claim and waits until its objects are removed, but for its volumes, which stay.
 func (d *database) end(ctx context.Context) error {
+	volumes := d.volumes()
 	if err := d.change(ctx, harness.Patch{"deletionProtection": false}); err != nil {
 		return err
 	}
@@ -211,7 +248,7 @@ func (d *database) end(ctx context.Context) error {
 	if err := d.world.AwaitGone(ctx, settled, "DatabaseCluster", claimName); err != nil {
 		return err
 	}
-	return harness.Await(ctx, settled, "all but the volumes to be gone", func(ctx context.Context) (bool, error) {
+	err = harness.Await(ctx, settled, "all but the volumes to be gone", func(ctx context.Context) (bool, error) {
 		left, err := cluster.Left(ctx, d.namespace)
 		if err != nil {
 			return false, err
@@ -224,6 +261,13 @@ func (d *database) end(ctx context.Context) error {
 		}
 		return true, nil
 	})
+	if err != nil {
+		return err
+	}
+	if diff := cmp.Diff(volumes, d.volumes()); diff != "" {
+		return fmt.Errorf("the volumes are not those of before:\n%s", diff)
+	}
+	return nil
 }
 
 // stopLedger stops the ledger, if there is one.

@@ -5,7 +5,6 @@ package mysql
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -121,7 +120,10 @@ func (d *database) ages(ctx context.Context, n notes) error {
 		return true, nil
 	})
 	n.Addf("shown by all after %.0fs", time.Since(start).Seconds())
-	return errors.Join(err, d.keptPods(before))
+	if err := errors.Join(err, d.keptPods(before)); err != nil {
+		return err
+	}
+	return d.verifies(ctx, n)
 }
 
 // ends returns until when the certificate is valid that each server shows to clients.
@@ -143,7 +145,7 @@ func (d *database) rotates(ctx context.Context, n notes) error {
 	if err := d.hasUsers(ctx, n); err != nil {
 		return err
 	}
-	if _, err := d.sqlBy(ctx, reportsSecret, "CREATE TABLE IF NOT EXISTS sales (n INT PRIMARY KEY)"); err != nil {
+	if _, err := d.sqlBy(ctx, reportsSecret, "CREATE TABLE IF NOT EXISTS sales (n INT PRIMARY KEY); REPLACE INTO sales VALUES (1)"); err != nil {
 		return err
 	}
 	old, err := d.value(reportsSecret, "uri")
@@ -205,7 +207,7 @@ func (d *database) reportsStay(ctx context.Context) error {
 	}
 	return eventually(ctx, "the database of a removed user to be there", func() (bool, string) {
 		got, err := d.sqlBy(ctx, reportsSecret, "SELECT COUNT(*) FROM sales")
-		return err == nil && strings.TrimSpace(got) == "0", fmt.Sprint(got, err)
+		return err == nil && strings.TrimSpace(got) == "1", fmt.Sprint(got, err)
 	})
 }
 
@@ -236,11 +238,9 @@ func (d *database) cutsReplicaOff(ctx context.Context, n notes) (err error) {
 
 // names has the annotation name a server to lead while another one does.
 func (d *database) names(ctx context.Context, pod, primary string) error {
-	var record struct {
-		Epoch int64 `json:"epoch"`
-	}
-	if err := json.Unmarshal([]byte(d.world.Get("ConfigMap", instance.GroupName(setName)).GetAnnotations()[instance.GroupAnnotation]), &record); err != nil {
-		return fmt.Errorf("cannot read the record of the group: %w", err)
+	record, err := d.record()
+	if err != nil {
+		return err
 	}
 	uid := string(d.world.Get("DatabaseCluster", claimName).GetUID())
 	value := instance.VolumeClaim(pod) + "@" + instance.LeadState(uid, strconv.FormatInt(record.Epoch, 10))
@@ -251,7 +251,7 @@ func (d *database) names(ctx context.Context, pod, primary string) error {
 	if err := annotate(ctx, value); err != nil {
 		return err
 	}
-	err := d.world.Await(ctx, soon, "the annotation to reach the servers", func() (bool, string) {
+	err = d.world.Await(ctx, soon, "the annotation to reach the servers", func() (bool, string) {
 		desired := harness.Field(d.world.Get("ConfigMap", setName), "data", instance.DesiredKey)
 		return strings.Contains(desired, value), desired
 	})
@@ -296,13 +296,25 @@ func (d *database) grows(ctx context.Context, n notes) error {
 	}
 	err = d.change(ctx, harness.Patch{"storageSize": have.String()}, metav1.DryRunAll)
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("storageSize may not shrink: %s to %s", &want, &have)) {
-		return fmt.Errorf("to shrink is not refused in words: %w", err)
+		return fmt.Errorf("to shrink is not refused with a message: %w", err)
 	}
-	// A later volume has the same size, although the template of the StatefulSet cannot be changed.
+	return nil
+}
+
+// losesGrown: a volume that is created after the claim has asked for more has the same size, although the template of the
+// StatefulSet cannot be changed.
+func (d *database) losesGrown(ctx context.Context, n notes) error {
+	want, err := resource.ParseQuantity(harness.Field(d.world.Get("DatabaseCluster", claimName), "spec", "storageSize"))
+	if err != nil {
+		return fmt.Errorf("cannot parse storageSize: %w", err)
+	}
 	if err := d.losesVolume(ctx, n); err != nil {
 		return err
 	}
-	return errors.Join(d.whole(ctx, baseSize), d.grown(ctx, want))
+	if err := d.whole(ctx, baseSize); err != nil {
+		return err
+	}
+	return d.grown(ctx, want)
 }
 
 // grown waits until all volumes have at least this size.

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/storeplane/storeplane/test/e2e/harness"
@@ -76,6 +78,59 @@ func (d *database) isolated(ctx context.Context, _ notes) error {
 		return err
 	}
 	return d.succeeded(ctx, old)
+}
+
+// misses: a replica that was cut off while the others continued, and is then the only server that runs, lacks what they have
+// acknowledged. It does not lead, and the claim says what it waits for.
+func (d *database) misses(ctx context.Context, n notes) (err error) {
+	replica := d.with("replica")[0]
+	others := d.others(replica)
+	heal, err := d.separate(ctx, replica, others...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, heal()) }()
+	now, err := d.ledger.Mark(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.ledger.Flows(ctx, soon, now); err != nil {
+		return err
+	}
+	err = d.world.Await(ctx, settled, replica.GetName()+" to be missing", func() (bool, string) {
+		c := d.status().Condition("ReplicationHealthy")
+		return c.Status == metav1.ConditionFalse && strings.Contains(c.Message, replica.GetName()), c.Message
+	})
+	if err != nil {
+		return err
+	}
+	// No new pod is scheduled, so the others stay down.
+	defer func() { err = errors.Join(err, cluster.Cordon(context.WithoutCancel(ctx), false)) }()
+	if err := cluster.Cordon(ctx, true); err != nil {
+		return err
+	}
+	for _, p := range others {
+		if err := d.deletePod(ctx, p); err != nil {
+			return err
+		}
+	}
+	for _, p := range others {
+		if err := d.replaced(ctx, "Pod", p); err != nil {
+			return err
+		}
+	}
+	if err := heal(); err != nil {
+		return err
+	}
+	heal = func() error { return nil }
+	start := time.Now()
+	if err := d.says(ctx, settled, "Waiting for the contents of volume claim"); err != nil {
+		return err
+	}
+	n.Addf("reported after %.0fs: %s", time.Since(start).Seconds(), d.status().Status.Message)
+	return d.world.Hold(ctx, leaderless, "no server leads", func() (bool, string) {
+		return len(d.with("primary")) == 0, d.status().String()
+	})
 }
 
 // blips: short losses of the network have no server join again, and none is copied.

@@ -13,20 +13,37 @@ import (
 	"github.com/storeplane/storeplane/test/e2e/harness"
 )
 
-// rolls: for a parameter that needs a start the pods are replaced one at a time, and the primary hands over
-// before its own.
+// rolls: for a parameter that needs a start, and for its removal, the pods are replaced one at a time, that of the primary
+// last, and the value holds on all servers.
 func (d *database) rolls(ctx context.Context, _ notes) error {
-	return d.rollsBy(ctx, harness.Patch{"parameters": harness.Patch{"thread_stack": "1M"}})
+	const ask = "SELECT @@thread_stack"
+	was, err := d.sqlAt(ctx, d.primary(), ask)
+	if err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		parameters any
+		want       string
+	}{{harness.Patch{"thread_stack": "2M"}, "2097152"}, {nil, strings.TrimSpace(was)}} {
+		if err := d.rollsBy(ctx, harness.Patch{"parameters": step.parameters}); err != nil {
+			return fmt.Errorf("to %s: %w", step.want, err)
+		}
+		for _, p := range d.pods() {
+			if got, err := d.sqlAt(ctx, p, ask); err != nil || strings.TrimSpace(got) != step.want {
+				return fmt.Errorf("pod %s has %q, not %s: %w", p.GetName(), got, step.want, err)
+			}
+		}
+	}
+	return nil
 }
 
 // rollsVersion rolls to the release that the servers already run, which is another name of its image, and back.
 func (d *database) rollsVersion(ctx context.Context, n notes) error {
-	out, err := d.sqlAt(ctx, d.primary(), "SELECT VERSION()")
+	running, err := d.release(ctx)
 	if err != nil {
 		return err
 	}
-	release, _, _ := strings.Cut(strings.TrimSpace(out), "-")
-	for _, version := range []string{release, "9.7"} {
+	for _, version := range []string{running, "9.7"} {
 		start := time.Now()
 		if err := d.rollsBy(ctx, harness.Patch{"version": version}); err != nil {
 			return fmt.Errorf("to version %s: %w", version, err)
@@ -42,33 +59,52 @@ func (d *database) rollsVersion(ctx context.Context, n notes) error {
 	return nil
 }
 
-// rollsBy makes a change for which all pods are replaced, and checks that the primary's was replaced last.
+// release returns the release of MySQL that the primary runs, such as 9.7.4.
+func (d *database) release(ctx context.Context) (string, error) {
+	out, err := d.sqlAt(ctx, d.primary(), "SELECT VERSION()")
+	release, _, _ := strings.Cut(strings.TrimSpace(out), "-")
+	if err == nil && strings.Count(release, ".") != 2 {
+		err = fmt.Errorf("the primary's version is %q, which is no release", out)
+	}
+	return release, err
+}
+
+// rollsBy makes a change for which all pods are replaced, and checks their order.
 func (d *database) rollsBy(ctx context.Context, change harness.Patch) error {
-	before, last := d.uids(), d.primary().GetName()
+	old, primary := d.pods(), d.primary().GetName()
 	if err := d.change(ctx, change); err != nil {
 		return err
 	}
-	err := d.world.Await(ctx, soon, "the first pod to be replaced", func() (bool, string) {
-		for _, p := range d.pods() {
-			if before[p.GetName()] != string(p.GetUID()) {
-				return true, ""
-			}
+	for _, p := range old {
+		if err := d.replaced(ctx, "Pod", p); err != nil {
+			return fmt.Errorf("%w (%s)", err, d.status())
 		}
-		return false, "none is; " + d.status().String()
-	})
-	if err != nil {
-		return err
 	}
 	if err := d.whole(ctx, baseSize); err != nil {
 		return err
 	}
-	for _, p := range d.pods() {
-		if before[p.GetName()] == string(p.GetUID()) {
-			return fmt.Errorf("pod %s was not replaced", p.GetName())
+	return d.world.RolledInOrder(old, primary)
+}
+
+// failsToStart: a parameter with which MySQL does not start stops at the first server that is replaced. The claim says why, and
+// the others continue.
+func (d *database) failsToStart(ctx context.Context, n notes) error {
+	before, primary, start := d.uids(), d.primary(), time.Now()
+	if err := d.change(ctx, harness.Patch{"parameters": harness.Patch{"thread_stack": "much"}}); err != nil {
+		return err
+	}
+	if err := d.says(ctx, settled, "thread-stack"); err != nil {
+		return err
+	}
+	n.Addf("reported after %.0fs: %s", time.Since(start).Seconds(), d.status())
+	kept := 0
+	for pod, uid := range d.uids() {
+		if before[pod] == uid {
+			kept++
 		}
-		if created, until := p.GetCreationTimestamp(), d.world.Get("Pod", last).GetCreationTimestamp(); until.Before(&created) {
-			return fmt.Errorf("pod %s was replaced after that of the primary, %s", p.GetName(), last)
-		}
+	}
+	if p := d.primary(); kept != baseSize-1 || p == nil || p.GetUID() != primary.GetUID() {
+		return fmt.Errorf("%d pods are those of before, want %d with the primary among them", kept, baseSize-1)
 	}
 	return nil
 }

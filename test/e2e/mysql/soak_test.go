@@ -149,7 +149,7 @@ func (d *database) comesUpArchived(ctx context.Context, n notes) error {
 func (d *database) survives(do func(context.Context, notes) error) check {
 	return func(ctx context.Context, n notes) error {
 		start := time.Now()
-		err := d.account(ctx, n, noTarget, do)
+		_, err := d.account(ctx, n, noTarget, do)
 		incremental, copied, jerr := d.joins(ctx, start)
 		d.rejoined, d.copied = d.rejoined+incremental+copied, d.copied+copied
 		if copied > 0 {

@@ -3,6 +3,7 @@
 #     sh volumes.sh part A B     two servers go on with one database by themselves
 #     sh volumes.sh foreign A    the volume holds another database
 #     sh volumes.sh errant A     the server executes a transaction that no other one has
+#     sh volumes.sh decay A      the server loses a table, and no other one knows
 set -eu
 
 # serve starts the server of a volume, which executes a statement, and ends it.
@@ -38,6 +39,9 @@ foreign)
 	;;
 errant)
 	serve "$2" "CREATE DATABASE errant;"
+	;;
+decay)
+	serve "$2" "SET SESSION sql_log_bin = OFF; DROP TABLE app.ledger;"
 	;;
 *)
 	echo "cannot change volumes: $1 is unknown" >&2
