@@ -51,8 +51,9 @@ type database struct {
 	world  *harness.World
 	ledger *harness.Ledger
 
-	// broken is true if the database did not become healthy again: then a new one is claimed.
-	broken bool
+	// broken is true if the database did not become healthy again: then a new one is claimed, unless it is lasting,
+	// since other checks need what a new one would not have.
+	broken, lasting bool
 
 	// rejoined is how many servers have rejoined the group in a soak, and copied how many of them by a copy of
 	// another one.
@@ -85,7 +86,7 @@ func (d *database) claim(ctx context.Context) error {
 // ready restores the state in which each check begins and ends, and waits for it. If an earlier check has left
 // the database broken, a new one is claimed.
 func (d *database) ready(ctx context.Context) error {
-	if d.broken {
+	if d.broken && !d.lasting {
 		d.world.Stop()
 		*d = database{namespace: d.namespace, manifest: d.manifest, base: d.base}
 		if err := cluster.Sweep(ctx, d.namespace); err != nil {
@@ -179,6 +180,17 @@ func (d *database) missing(size int) string {
 	return ""
 }
 
+// breaking is a check after which, if it fails, there may be no claim, or one without a primary.
+func (d *database) breaking(do check) check {
+	return func(ctx context.Context, n notes) error {
+		err := do(ctx, n)
+		if _, skipped := errors.AsType[suite.SkippedError](err); err != nil && !skipped {
+			d.broken = true
+		}
+		return err
+	}
+}
+
 // event is what happens to the database while a ledger is kept.
 type event func(ctx context.Context, n notes) error
 
@@ -194,6 +206,7 @@ func (d *database) under(target time.Duration, do event) check {
 // undisturbed is under for events in which not even a connection may break.
 func (d *database) undisturbed(do event) check {
 	return func(ctx context.Context, n notes) error {
+		// A writer counts its connection once it is there again, and account waits for each writer.
 		a, err := d.account(ctx, n, whenPlanned, do)
 		if broken := a.To.Connections - a.From.Connections; broken > 0 {
 			err = errors.Join(err, fmt.Errorf("%d connections broke", broken))

@@ -52,6 +52,8 @@ func (d *database) hasSmallDisks(ctx context.Context, n notes) error {
 		}
 	}
 	n.Addf("%d disks of %d MiB", baseSize, diskMiB)
+	// The next checks fill these disks, and a new claim would have others.
+	d.lasting = true
 	if err := d.change(ctx, harness.Patch{"hibernated": nil}); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 // strays: a replica that has a transaction of its own when it starts sets its data aside, with an event, and copies a member.
 func (d *database) strays(ctx context.Context, n notes) error {
 	name := d.with("replica")[0].GetName()
-	folder, err := d.copiesInstead(ctx, n, name, "errant", "has transactions that the group does not have, 1 in all: ")
+	folder, err := d.copiesInstead(ctx, n, name, "errant", "has transactions that the group does not have, 1 in all: ", "data-aside-")
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (d *database) strays(ctx context.Context, n notes) error {
 // copies a member.
 func (d *database) decays(ctx context.Context, n notes) error {
 	name := d.with("replica")[0].GetName()
-	folder, err := d.copiesInstead(ctx, n, name, "decay", "could not be brought up to date in 5 attempts")
+	folder, err := d.copiesInstead(ctx, n, name, "decay", "could not be brought up to date in 5 attempts", "data-failed-")
 	if err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func (d *database) decays(ctx context.Context, n notes) error {
 }
 
 // copiesInstead changes the volume of a replica while that does not run, and waits until it has set its data aside, for a reason,
-// and copied a member. It returns the folder with what was set aside.
-func (d *database) copiesInstead(ctx context.Context, n notes, name, how, why string) (folder string, err error) {
+// and copied a member. It returns the folder with what was set aside, whose name begins with a prefix.
+func (d *database) copiesInstead(ctx context.Context, n notes, name, how, why, prefix string) (folder string, err error) {
 	old := d.world.Get("Pod", name)
 	like, err := typed(old)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *database) copiesInstead(ctx context.Context, n notes, name, how, why st
 	if err := cluster.Cordon(ctx, false); err != nil {
 		return "", err
 	}
-	if folder, err = d.setAside(ctx, name, why, start); err != nil {
+	if folder, err = d.setAside(ctx, name, why, prefix, start); err != nil {
 		return "", err
 	}
 	if err := d.whole(ctx, baseSize); err != nil {
@@ -91,10 +91,10 @@ func (d *database) copiesInstead(ctx context.Context, n notes, name, how, why st
 const volumeDir = "/var/lib/mysql"
 
 // aside finds the folder with what was set aside in the message of an event.
-var aside = regexp.MustCompile(`set aside in folder (data-aside-\S+)`)
+var aside = regexp.MustCompile(`set aside in folder (\S+)`)
 
 // setAside waits for the event by which a server's data was set aside since a time, and why, and returns the folder with it.
-func (d *database) setAside(ctx context.Context, server, why string, since time.Time) (string, error) {
+func (d *database) setAside(ctx context.Context, server, why, prefix string, since time.Time) (string, error) {
 	want, folder := "volume claim data-"+server+" "+why, ""
 	err := harness.Await(ctx, settled, fmt.Sprintf("event %s with %q", appsv1.ReasonDataSetAside, want), func(ctx context.Context) (bool, error) {
 		events, err := cluster.Kube.CoreV1().Events(d.namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + appsv1.ReasonDataSetAside})
@@ -103,7 +103,7 @@ func (d *database) setAside(ctx context.Context, server, why string, since time.
 		}
 		for _, e := range events.Items {
 			found := aside.FindStringSubmatch(e.Message)
-			if found != nil && strings.Contains(e.Message, want) && !e.CreationTimestamp.Time.Before(since.Truncate(time.Second)) {
+			if found != nil && strings.HasPrefix(found[1], prefix) && strings.Contains(e.Message, want) && !e.CreationTimestamp.Time.Before(since.Truncate(time.Second)) {
 				folder = volumeDir + "/" + strings.TrimRight(found[1], ".")
 			}
 		}

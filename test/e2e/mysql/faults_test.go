@@ -184,7 +184,9 @@ func (d *database) wakes(ctx context.Context, n notes) error {
 	}
 	err = harness.Await(ctx, refusesWithin, old.GetName()+" to refuse writes", func(ctx context.Context) (bool, error) {
 		takes, err := d.sqlAt(ctx, old, "SELECT NOT @@super_read_only")
-		return err != nil || strings.TrimSpace(takes) == "0", errors.New("it takes them")
+		// One that hands over refuses clients: error 3032, and while it starts nothing listens.
+		shut := err != nil && (strings.Contains(err.Error(), "3032") || strings.Contains(err.Error(), "connection refused"))
+		return shut || err == nil && strings.TrimSpace(takes) == "0", errors.Join(err, errors.New("it takes them"))
 	})
 	if err != nil {
 		return err

@@ -44,11 +44,17 @@ func (d *database) beginsHistory(ctx context.Context, n notes) error {
 	if err := d.givesUp(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(d.says(ctx, settled, "the primary lacks transactions that are archived, 1 in all"), d.whole(ctx, baseSize)); err != nil {
+	if err := d.says(ctx, settled, "the primary lacks transactions that are archived, 1 in all"); err != nil {
+		return err
+	}
+	err := d.world.Await(ctx, settled, "all servers to serve", func() (bool, string) {
+		return d.primary() != nil && len(d.with("replica")) == baseSize-1 && d.status().Is("Ready"), d.status().String()
+	})
+	if err != nil {
 		return err
 	}
 	start := time.Now()
-	err := d.world.Await(ctx, anotherWithin, "a backup of another history, and its archive", func() (bool, string) {
+	err = d.world.Await(ctx, anotherWithin, "a backup of another history, and its archive", func() (bool, string) {
 		c := d.status()
 		return system() != "" && system() != given && c.Is("ArchivingHealthy") && c.Is("BackupHealthy"), c.String()
 	})
@@ -56,6 +62,9 @@ func (d *database) beginsHistory(ctx context.Context, n notes) error {
 		return err
 	}
 	n.Addf("archived again after %.0fs", time.Since(start).Seconds())
+	if err := d.whole(ctx, baseSize); err != nil {
+		return err
+	}
 	if err := d.archivesTable(ctx, "begun"); err != nil {
 		return err
 	}

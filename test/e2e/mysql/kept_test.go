@@ -163,9 +163,7 @@ func (d *database) losesKept(ctx context.Context, server string) error {
 
 // losesAsleep: a member's volume is lost while all servers are stopped. It may have had the newest writes, so no server leads
 // until the annotation names one of those that are left.
-func (d *database) losesAsleep(ctx context.Context, n notes) (err error) {
-	// The next check must not wait for a claim without a primary.
-	defer func() { d.broken = d.broken || err != nil }()
+func (d *database) losesAsleep(ctx context.Context, n notes) error {
 	if err := d.prepares(ctx, "CREATE TABLE kept (n INT PRIMARY KEY)", "INSERT INTO kept VALUES (1), (2), (3)"); err != nil {
 		return err
 	}
@@ -211,8 +209,11 @@ func (d *database) volumes() map[string]string {
 
 // record returns the servers' record of their group.
 func (d *database) record() (*group.Record, error) {
-	r := &group.Record{}
-	if err := json.Unmarshal([]byte(d.world.Get("ConfigMap", instance.GroupName(setName)).GetAnnotations()[instance.GroupAnnotation]), r); err != nil {
+	r, u := &group.Record{}, d.world.Get("ConfigMap", instance.GroupName(setName))
+	if u == nil {
+		return nil, errors.New("there is no record of the group")
+	}
+	if err := json.Unmarshal([]byte(u.GetAnnotations()[instance.GroupAnnotation]), r); err != nil {
 		return nil, fmt.Errorf("cannot read the record of the group: %w", err)
 	}
 	return r, nil

@@ -132,12 +132,12 @@ func production() types.Feature {
 		Full("primary is lost with Crossplane and its functions scaled to zero", d.under(whenFailed, d.losesCrossplane)).
 		Full("volumes grow while the servers run", d.undisturbed(d.grows)).
 		Full("a volume that is lost comes back as large as the others have grown", d.under(whenPlanned, d.losesGrown)).
-		Full("wakes with one server, whose volume is not the newest", d.wakesSmaller).
-		Full("claimed again over its volumes", d.comesBack).
-		Full("claimed again with other sizes, over volumes of which one is the newest", d.comesBackOtherwise).
-		Full("a volume is lost while the servers hibernate: no server leads until one is named", d.losesAsleep).
-		Full("claimed again over a volume of another database no server leads until it is removed", d.meetsForeign).
-		Full("claimed again over volumes that parted no server leads until one is named", d.meetsParted).
+		Full("wakes with one server, whose volume is not the newest", d.breaking(d.wakesSmaller)).
+		Full("claimed again over its volumes", d.breaking(d.comesBack)).
+		Full("claimed again with other sizes, over volumes of which one is the newest", d.breaking(d.comesBackOtherwise)).
+		Full("a volume is lost while the servers hibernate: no server leads until one is named", d.breaking(d.losesAsleep)).
+		Full("claimed again over a volume of another database no server leads until it is removed", d.breaking(d.meetsForeign)).
+		Full("claimed again over volumes that parted no server leads until one is named", d.breaking(d.meetsParted)).
 		Full("each server has a disk of its own", d.hasSmallDisks).
 		Full("disk of the primary is full", d.under(whenFull, d.fillsPrimary)).
 		Full("disk of a replica is full", d.under(whenFailed, d.fillsReplica)).
@@ -147,7 +147,7 @@ func production() types.Feature {
 
 // history is of volumes that are older than what was archived of them.
 func history() types.Feature {
-	d := &database{namespace: "e2e-mysql-history", manifest: "mysql/history.yaml", base: harness.Patch{"size": baseSize}}
+	d := &database{namespace: "e2e-mysql-history", manifest: "mysql/history.yaml", base: harness.Patch{"size": baseSize}, lasting: true}
 	return tests.Feature("a group of MySQL for production, with an archive", d.namespace).
 		Full("three servers come up, and their binary logs are archived", d.comesUpArchived).
 		Full("claimed again with an older volume it archives beside what the newest had archived", d.archived(d.beginsHistory)).

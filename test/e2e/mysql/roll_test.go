@@ -93,20 +93,20 @@ func (d *database) failsToStart(ctx context.Context, n notes) error {
 	if err := d.change(ctx, harness.Patch{"parameters": harness.Patch{"thread_stack": "much"}}); err != nil {
 		return err
 	}
-	if err := d.says(ctx, settled, "thread-stack"); err != nil {
+	if err := d.says(ctx, settled, "Error while setting value 'much'"); err != nil {
 		return err
 	}
-	n.Addf("reported after %.0fs: %s", time.Since(start).Seconds(), d.status())
-	kept := 0
-	for pod, uid := range d.uids() {
-		if before[pod] == uid {
-			kept++
+	n.Addf("reported after %.0fs: %s", time.Since(start).Seconds(), d.status().Status.Message)
+	return d.world.Hold(ctx, leaderless, "all other servers stay", func() (bool, string) {
+		kept := 0
+		for pod, uid := range d.uids() {
+			if before[pod] == uid {
+				kept++
+			}
 		}
-	}
-	if p := d.primary(); kept != baseSize-1 || p == nil || p.GetUID() != primary.GetUID() {
-		return fmt.Errorf("%d pods are those of before, want %d with the primary among them", kept, baseSize-1)
-	}
-	return nil
+		p := d.primary()
+		return kept == baseSize-1 && p != nil && p.GetUID() == primary.GetUID(), fmt.Sprintf("%d pods are those of before; %s", kept, d.status())
+	})
 }
 
 // imageOf returns the image of a pod's container of MySQL.

@@ -24,7 +24,7 @@ const fewCopies = 0.05
 // row is lost, and no two servers acknowledged at the same time. At the end the archive of binary logs has
 // every row.
 func soak() types.Feature {
-	d := &database{namespace: "e2e-mysql-soak", manifest: "mysql/soak.yaml", base: harness.Patch{"size": baseSize}}
+	d := &database{namespace: "e2e-mysql-soak", manifest: "mysql/soak.yaml", base: harness.Patch{"size": baseSize}, lasting: true}
 	before := func(f suite.Feature) suite.Feature {
 		return f.Quick("three servers come up, and their binary logs are archived", d.comesUpArchived).
 			Quick("each server has a disk of its own", d.hasSmallDisks)

@@ -36,8 +36,7 @@ const (
 var advice = regexp.MustCompile(regexp.QuoteMeta(instance.LeadWithAnnotation) + `=<volume claim>@([0-9a-f-]+)`)
 
 // meetsForeign: of a claim over volumes of which one holds another database no server leads until that is removed.
-func (d *database) meetsForeign(ctx context.Context, n notes) (err error) {
-	defer func() { d.broken = d.broken || err != nil }()
+func (d *database) meetsForeign(ctx context.Context, n notes) error {
 	if err := d.prepares(ctx, "CREATE TABLE kept (n INT PRIMARY KEY)", "INSERT INTO kept VALUES (1), (2), (3)"); err != nil {
 		return err
 	}
@@ -58,14 +57,13 @@ func (d *database) meetsForeign(ctx context.Context, n notes) (err error) {
 	if have, err := d.rows(ctx, "kept"); err != nil || have != 3 {
 		return fmt.Errorf("there were 3 rows, and are %d: %w", have, err)
 	}
-	_, err = d.sql(ctx, claimName, "DROP TABLE kept")
+	_, err := d.sql(ctx, claimName, "DROP TABLE kept")
 	return err
 }
 
 // meetsParted: of a claim over volumes with which two servers went on by themselves no server leads until the
 // annotation names a volume.
-func (d *database) meetsParted(ctx context.Context, n notes) (err error) {
-	defer func() { d.broken = d.broken || err != nil }()
+func (d *database) meetsParted(ctx context.Context, n notes) error {
 	if err := d.prepares(ctx); err != nil {
 		return err
 	}
@@ -84,7 +82,7 @@ func (d *database) meetsParted(ctx context.Context, n notes) (err error) {
 	if have, err := d.sql(ctx, claimName, "SELECT volume FROM parted"); err != nil || strings.TrimSpace(have) != "second" {
 		return fmt.Errorf("the data is that of the %q volume, and the second one was named: %w", have, err)
 	}
-	_, err = d.sql(ctx, claimName, "DROP TABLE parted")
+	_, err := d.sql(ctx, claimName, "DROP TABLE parted")
 	return err
 }
 
