@@ -127,6 +127,15 @@ func (d *database) with(role string) []*unstructured.Unstructured {
 	})
 }
 
+// roles returns the roles of the servers' pods, by name.
+func (d *database) roles() map[string]string {
+	out := map[string]string{}
+	for _, p := range d.pods() {
+		out[p.GetName()] = p.GetLabels()[roleLabel]
+	}
+	return out
+}
+
 // primary returns the pod with the role primary, or nil if there is none or more than one.
 func (d *database) primary() *unstructured.Unstructured {
 	if all := d.with("primary"); len(all) == 1 {

@@ -5,6 +5,7 @@ package mysql
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -129,7 +130,8 @@ func (d *database) misses(ctx context.Context, n notes) (err error) {
 	}
 	n.Addf("reported after %.0fs: %s", time.Since(start).Seconds(), d.status().Status.Message)
 	return d.world.Hold(ctx, leaderless, "no server leads", func() (bool, string) {
-		return len(d.with("primary")) == 0, d.status().String()
+		leads := d.with("primary")
+		return len(leads) == 0, fmt.Sprintf("%d do, of %v; %s", len(leads), d.roles(), d.status())
 	})
 }
 

@@ -90,7 +90,7 @@ func (d *database) rollsBy(ctx context.Context, change harness.Patch) error {
 // the others continue.
 func (d *database) failsToStart(ctx context.Context, n notes) error {
 	before, primary, start := d.uids(), d.primary(), time.Now()
-	if err := d.change(ctx, harness.Patch{"parameters": harness.Patch{"thread_stack": "much"}}); err != nil {
+	if err := d.change(ctx, harness.Patch{"parameters": harness.Patch{"event_scheduler": "much"}}); err != nil {
 		return err
 	}
 	if err := d.says(ctx, settled, "Error while setting value 'much'"); err != nil {

@@ -49,8 +49,12 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 		return err
 	}
 	by := control.TLS{Dir: c.ControlDir, Name: control.Name(c.Scope, c.Namespace)}
+	pod, err := client.Pod(ctx, c.Pod)
+	if err != nil {
+		return fmt.Errorf("cannot read the pod of this server: %w", err)
+	}
 	outside := &supervisor.Kubernetes{
-		Pod: c.Pod, Namespace: c.Namespace, Scope: c.Scope, Port: c.Port, API: c.API,
+		Pod: c.Pod, UID: pod.UID, Namespace: c.Namespace, Scope: c.Scope, Port: c.Port, API: c.API,
 		Kube: client, TLS: by,
 	}
 	claim, err := client.VolumeClaim(ctx, instance.VolumeClaim(c.Pod))

@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/storeplane/storeplane/internal/instance"
 	"github.com/storeplane/storeplane/internal/instance/control"
@@ -40,6 +41,9 @@ const (
 type Kubernetes struct {
 	// Pod is the server's pod, Namespace its namespace and Scope its StatefulSet.
 	Pod, Namespace, Scope string
+
+	// UID is the UID of the pod. One of another UID has replaced it while this server ends.
+	UID types.UID
 
 	// Port is the port of the servers, and API that of their supervisors.
 	Port, API int
@@ -283,14 +287,14 @@ func (k *Kubernetes) Mark(ctx context.Context, primary bool) error {
 	if primary {
 		role = instance.RolePrimary
 	}
-	if err := k.Kube.Label(ctx, k.Pod, roleLabel(role)); err != nil || !primary {
+	if err := k.Kube.Label(ctx, k.Pod, k.UID, roleLabel(role)); err != nil || !primary {
 		return err
 	}
 	pods, err := k.Kube.Pods(ctx, k.primaries())
 	for _, pod := range pods {
 		if pod.Name != k.Pod {
 			// It is frozen or cut off, and can take no writes.
-			err = errors.Join(err, k.Kube.Label(ctx, pod.Name, roleLabel(instance.RoleReplica)))
+			err = errors.Join(err, k.Kube.Label(ctx, pod.Name, pod.UID, roleLabel(instance.RoleReplica)))
 		}
 	}
 	return err
@@ -321,7 +325,12 @@ func (k *Kubernetes) Remark(ctx context.Context, name, from, to string) error {
 // writes the second one up to a second later, and leads every other client to this server until then.
 func (k *Kubernetes) Handed(ctx context.Context, to string) error {
 	own, err := k.Kube.Pod(ctx, k.Pod)
-	err = errors.Join(err, k.Kube.Label(ctx, to, roleLabel(instance.RolePrimary)))
+	next, nextErr := k.Kube.Pod(ctx, to)
+	err = errors.Join(err, nextErr)
+	// One that does not run yet has replaced that of the next primary, which was lost.
+	if nextErr == nil && next.Status.Phase != corev1.PodPending {
+		err = errors.Join(err, k.Kube.Label(ctx, to, next.UID, roleLabel(instance.RolePrimary)))
+	}
 	if err == nil && own.Labels[instance.RoleLabel] == instance.RolePrimary && k.Kube.Relabel(ctx, own, roleLabel("")) == nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/storeplane/storeplane/internal/instance"
@@ -153,9 +154,19 @@ func TestRemark(t *testing.T) {
 
 // markServer is an API server with the pods of two servers, each with its role. It notes what is changed.
 type markServer struct {
-	roles   map[string]string
-	raced   bool
-	changed []string
+	roles map[string]string
+	raced bool
+	// replaced is a pod that was replaced by another one of its name, which does not run yet.
+	replaced string
+	changed  []string
+}
+
+// uid is the UID of a pod, or of the one before it.
+func (m *markServer) uid(name string) types.UID {
+	if name == m.replaced {
+		return types.UID(name + " again")
+	}
+	return types.UID(name)
 }
 
 func (m *markServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -165,6 +176,11 @@ func (m *markServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPatch {
 		var patch corev1.Pod
 		_ = json.NewDecoder(r.Body).Decode(&patch)
+		if patch.UID != "" && patch.UID != m.uid(name) {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid})
+			return
+		}
 		if m.raced && patch.ResourceVersion != "" {
 			m.raced = false
 			w.WriteHeader(http.StatusConflict)
@@ -175,35 +191,74 @@ func (m *markServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.roles[name] = role
 		m.changed = append(m.changed, name+": "+role)
 	}
+	if name == "pods" {
+		_ = json.NewEncoder(w).Encode(&corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}})
+		return
+	}
+	phase := corev1.PodRunning
+	if name == m.replaced {
+		phase = corev1.PodPending
+	}
 	_ = json.NewEncoder(w).Encode(&corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7", Labels: map[string]string{instance.RoleLabel: role}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: m.uid(name), ResourceVersion: "7", Labels: map[string]string{instance.RoleLabel: role}},
+		Status:     corev1.PodStatus{Phase: phase},
 	})
+}
+
+// around returns the cluster around a server of the first pod.
+func (m *markServer) around(t *testing.T) *Kubernetes {
+	t.Helper()
+	server := httptest.NewServer(m)
+	t.Cleanup(server.Close)
+	client, err := kube.New(&rest.Config{Host: server.URL}, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Kubernetes{Pod: pod(1), UID: types.UID(pod(1)), Namespace: "shop", Scope: "orders-mysql", Kube: client}
+}
+
+// TestMarkOwn: a server marks its own pod alone, and not one that has replaced it while it ends.
+func TestMarkOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason   string
+		replaced string
+		want     []string
+		fails    bool
+	}{
+		"Own":      {reason: "The pod has the role of its server.", want: []string{pod(1) + ": primary"}},
+		"Replaced": {reason: "The server of the pod that has its name now does not run yet.", replaced: pod(1), fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &markServer{roles: map[string]string{}, replaced: c.replaced}
+			if err := m.around(t).Mark(t.Context(), true); (err != nil) != c.fails {
+				t.Errorf("%s\nMark(): %v", c.reason, err)
+			}
+			if diff := cmp.Diff(c.want, m.changed); diff != "" {
+				t.Errorf("%s\nMark(): changes: -want, +got:\n%s", c.reason, diff)
+			}
+		})
+	}
 }
 
 // TestHanded: the next primary is marked, and then this server's mark is removed if it is still that of the primary.
 func TestHanded(t *testing.T) {
 	const replica, primary = instance.RoleReplica, instance.RolePrimary
 	for name, c := range map[string]struct {
-		reason string
-		own    string
-		raced  bool
-		want   []string
+		reason   string
+		own      string
+		raced    bool
+		replaced string
+		want     []string
 	}{
 		"Primary": {reason: "Nothing comes between both.", own: primary, want: []string{pod(2) + ": primary", pod(1) + ": "}},
 		"Raced":   {reason: "What has changed meanwhile is read again.", own: primary, raced: true, want: []string{pod(2) + ": primary", pod(1) + ": "}},
 		"Replica": {reason: "The next primary has marked this one already.", own: replica, want: []string{pod(2) + ": primary"}},
+		"Ended":   {reason: "A pod that has replaced that of the next primary takes no writes.", own: primary, replaced: pod(2), want: []string{pod(1) + ": "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &markServer{roles: map[string]string{pod(1): c.own}, raced: c.raced}
-			server := httptest.NewServer(m)
-			defer server.Close()
-			client, err := kube.New(&rest.Config{Host: server.URL}, "shop")
-			if err != nil {
-				t.Fatal(err)
-			}
-			k := &Kubernetes{Pod: pod(1), Namespace: "shop", Scope: "orders-mysql", Kube: client}
-			if err := k.Handed(t.Context(), pod(2)); err != nil {
+			m := &markServer{roles: map[string]string{pod(1): c.own}, raced: c.raced, replaced: c.replaced}
+			if err := m.around(t).Handed(t.Context(), pod(2)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, m.changed); diff != "" {
