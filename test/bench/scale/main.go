@@ -36,6 +36,7 @@ type cli struct {
 	Steady  time.Duration `default:"10m"          help:"How long the most WebApps are measured once they have rested so long that they are composed from time to time. 0 to leave this out."`
 	Faults  bool          `default:"true"         negatable:"" help:"Restart Crossplane, the provider's leader and the API server with the most WebApps."`
 	Backups int           `default:"1000"         help:"Backups beside the most shops, with which a Restore is created after a change of the provider's leader. 0 to leave this out."`
+	Alone   int           `default:"0" name:"stand-ins" help:"EcommercePlatforms of which only what the provider watches is created, without Crossplane, to measure Restores beside more of them than can be composed."`
 	Leaders int           `default:"5" help:"Changes of the provider's leader after which a Restore is created."`
 	Kwok    string        `env:"KWOK" required:"" help:"The program kwok: see hack/kwok.sh."`
 	Stages  []string      `env:"KWOK_STAGES" required:"" help:"Files with the stages of nodes and pods: see hack/kwok.sh."`
@@ -76,6 +77,16 @@ func (c *cli) Run(ctx context.Context) error {
 				if err != nil {
 					return fmt.Errorf("cannot measure %d %s: %w", n, fleet.kind.plural, err)
 				}
+			}
+		}
+		if c.Alone > 0 {
+			r, err := b.standIns(ctx, c.Alone)
+			if err != nil {
+				return fmt.Errorf("cannot measure Restores beside %d EcommercePlatforms without Crossplane: %w", c.Alone, err)
+			}
+			results = append(results, r)
+			if err := c.report(results); err != nil {
+				return err
 			}
 		}
 		if m := missed(results, c.Rest, c.Steady); len(m) > 0 {

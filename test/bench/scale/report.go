@@ -68,6 +68,9 @@ func (c *cli) tables(results []result) string {
 	fmt.Fprintf(&s, "%s\n%s, %s, on %s.\n\n", heading(c.Release), time.Now().UTC().Format(time.DateOnly), runtime.Version(), machine())
 	s.WriteString("| claims | all Ready after | requests each | Crossplane's | provider's | edit of one, median | 99 % | edit of all | breakers opened |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
+		if r.ready == 0 {
+			continue // They were not composed.
+		}
 		n := float64(r.n)
 		fmt.Fprintf(&s, "| %d %s | %.0f s | %.0f | %.0f | %.1f | %s | %s | %s | %.0f |\n", r.n, r.kind.plural, r.ready.Seconds(),
 			r.filing.requests/n, r.filing.crossplane/n, r.filing.provider/n, measured(percentile(r.edits, 50)), measured(percentile(r.edits, 99)), measured(r.all.Round(time.Second)), r.filing.opened)
@@ -116,8 +119,12 @@ func (c *cli) tables(results []result) string {
 	}
 	for _, r := range results {
 		if r.restored != nil {
-			fmt.Fprintf(&s, "\nWith %d Backups and %d %s a Restore that is created right after a change of the provider's leader begins after %.1f s (median of %d) to %.1f s (the longest).\n",
-				r.restored.backups, r.n, r.kind.plural, percentile(r.restored.took, 50).Seconds(), len(r.restored.took), percentile(r.restored.took, 100).Seconds())
+			without := ""
+			if r.ready == 0 {
+				without = ", of which only what the provider watches was created, without Crossplane,"
+			}
+			fmt.Fprintf(&s, "\nWith %d Backups and %d %s%s a Restore that is created right after a change of the provider's leader begins after %.1f s (median of %d) to %.1f s (the longest).\n",
+				r.restored.backups, r.n, r.kind.plural, without, percentile(r.restored.took, 50).Seconds(), len(r.restored.took), percentile(r.restored.took, 100).Seconds())
 		}
 	}
 	return s.String()

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -45,6 +46,31 @@ func (c *Cluster) WithoutCrossplane(ctx context.Context, within time.Duration, d
 		return err
 	}
 	return do(l.Items)
+}
+
+// WithoutCore calls do while Crossplane itself is scaled to zero, and its packages run. It scales it back before it returns, also
+// after an interrupt.
+func (c *Cluster) WithoutCore(ctx context.Context, within time.Duration, do func() error) (err error) {
+	const core = "crossplane"
+	d, err := c.Kube.AppsV1().Deployments(SystemNamespace).Get(ctx, core, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot read Deployment %s: %w", core, err)
+	}
+	defer func() { err = errors.Join(err, c.scaleSystem(context.WithoutCancel(ctx), core, *d.Spec.Replicas)) }()
+	if err := c.scaleSystem(ctx, core, 0); err != nil {
+		return err
+	}
+	err = Await(ctx, within, "Crossplane's pod to be gone", func(ctx context.Context) (bool, error) {
+		pods, err := c.Kube.CoreV1().Pods(SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + core})
+		if err != nil {
+			return false, fmt.Errorf("cannot list pods: %w", err)
+		}
+		return len(pods.Items) == 0, errors.New("it is there")
+	})
+	if err != nil {
+		return err
+	}
+	return do()
 }
 
 // AwaitCrossplane waits until each Deployment of SystemNamespace has a ready pod.

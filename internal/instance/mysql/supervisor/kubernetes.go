@@ -312,7 +312,7 @@ func (k *Kubernetes) Remark(ctx context.Context, name, from, to string) error {
 		if err != nil {
 			return err
 		}
-		if pod.Labels[instance.RoleLabel] != from {
+		if replaced := name == k.Pod && pod.UID != k.UID; replaced || pod.Labels[instance.RoleLabel] != from {
 			return nil
 		}
 		if err := k.Kube.Relabel(ctx, pod, roleLabel(to)); !kube.Raced(err) {

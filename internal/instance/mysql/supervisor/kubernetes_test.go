@@ -124,6 +124,7 @@ func TestRemark(t *testing.T) {
 		changes  int
 		elected  bool
 		from, to string
+		replaced bool
 		want     string
 	}{
 		"Removed":  {reason: "The next primary has no mark.", has: replica, from: replica, want: ""},
@@ -131,6 +132,7 @@ func TestRemark(t *testing.T) {
 		"Elected":  {reason: "A server that is elected at that moment keeps its mark.", has: replica, changes: 1, elected: true, from: replica, want: primary},
 		"Primary":  {reason: "A server that was elected meanwhile keeps its mark.", has: primary, from: replica, want: primary},
 		"Restored": {reason: "A replica without a mark has one again.", from: "", to: replica, want: replica},
+		"Replaced": {reason: "The server of the pod that has its name now does not run yet.", from: "", to: replica, replaced: true, want: ""},
 		"Promoted": {reason: "A server that is the primary by now is not marked as a replica.", has: primary, from: "", to: replica, want: primary},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +140,11 @@ func TestRemark(t *testing.T) {
 			if c.has != "" {
 				p.labels[instance.RoleLabel] = c.has
 			}
-			if err := p.of(t).Remark(t.Context(), pod(1), c.from, c.to); err != nil {
+			k := p.of(t)
+			if c.replaced {
+				k.UID = "before"
+			}
+			if err := k.Remark(t.Context(), pod(1), c.from, c.to); err != nil {
 				t.Fatal(err)
 			}
 			want := map[string]string{"app": "orders"}
