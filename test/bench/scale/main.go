@@ -79,15 +79,9 @@ func (c *cli) Run(ctx context.Context) error {
 				}
 			}
 		}
-		if c.Alone > 0 {
-			r, err := b.standIns(ctx, c.Alone)
-			if err != nil {
-				return fmt.Errorf("cannot measure Restores beside %d EcommercePlatforms without Crossplane: %w", c.Alone, err)
-			}
-			results = append(results, r)
-			if err := c.report(results); err != nil {
-				return err
-			}
+		results, err := b.measureStandIns(ctx, results)
+		if err != nil {
+			return err
 		}
 		if m := missed(results, c.Rest, c.Steady); len(m) > 0 {
 			return fmt.Errorf("targets are missed:\n%s", strings.Join(m, "\n"))

@@ -38,6 +38,20 @@ func (b *bench) standIns(ctx context.Context, n int) (result, error) {
 	return r, err
 }
 
+// measureStandIns appends to results what is measured beside stand-ins, if that is asked for, and reports it.
+func (b *bench) measureStandIns(ctx context.Context, results []result) ([]result, error) {
+	n := b.cli.Alone
+	if n == 0 {
+		return results, nil
+	}
+	r, err := b.standIns(ctx, n)
+	if err != nil {
+		return results, fmt.Errorf("cannot measure Restores beside %d EcommercePlatforms without Crossplane: %w", n, err)
+	}
+	results = append(results, r)
+	return results, b.cli.report(results)
+}
+
 // standIn returns the objects of a shop that the provider watches: claims, workloads and Secrets. Without replicas no pods
 // run for them.
 func (b *bench) standIn(name string) []*unstructured.Unstructured {

@@ -155,7 +155,7 @@ func (d *database) joins(ctx context.Context, since time.Time) (incremental, cop
 
 // log returns what a server has logged since a time, also before it was started again.
 func (d *database) log(ctx context.Context, pod string, since time.Time) (string, error) {
-	log := ""
+	var log strings.Builder
 	for _, previous := range []bool{false, true} {
 		options := &corev1.PodLogOptions{Container: container, SinceTime: new(metav1.NewTime(since)), Previous: previous}
 		raw, err := cluster.Kube.CoreV1().Pods(d.namespace).GetLogs(pod, options).DoRaw(ctx)
@@ -166,7 +166,7 @@ func (d *database) log(ctx context.Context, pod string, since time.Time) (string
 		if err != nil {
 			return "", fmt.Errorf("cannot read the log of pod %s: %w", pod, err)
 		}
-		log += string(raw)
+		log.Write(raw)
 	}
-	return log, nil
+	return log.String(), nil
 }

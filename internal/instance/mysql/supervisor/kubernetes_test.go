@@ -54,19 +54,22 @@ type podServer struct {
 	version, changes int
 }
 
+// answer answers with an object, and fails with the reason of a refusal.
+func answer(w http.ResponseWriter, code int, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(object); err != nil {
+		panic(err)
+	}
+}
+
+func fails(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	answer(w, code, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason})
+}
+
 func (p *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer := func(code int, object any) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(code)
-		if err := json.NewEncoder(w).Encode(object); err != nil {
-			panic(err)
-		}
-	}
-	fails := func(code int, reason metav1.StatusReason) {
-		answer(code, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason})
-	}
 	if p.missing {
-		fails(http.StatusNotFound, metav1.StatusReasonNotFound)
+		fails(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 		return
 	}
 	if r.Method == http.MethodPatch {
@@ -78,7 +81,7 @@ func (p *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = json.NewDecoder(r.Body).Decode(&patch)
 		if v := patch.Metadata.ResourceVersion; v != "" && v != strconv.Itoa(p.version) {
-			fails(http.StatusConflict, metav1.StatusReasonConflict)
+			fails(w, http.StatusConflict, metav1.StatusReasonConflict)
 			return
 		}
 		for k, v := range patch.Metadata.Labels {
@@ -88,7 +91,7 @@ func (p *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		p.version++
 	}
-	answer(http.StatusOK, &corev1.Pod{
+	answer(w, http.StatusOK, &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: pod(1), ResourceVersion: strconv.Itoa(p.version), Labels: maps.Clone(p.labels), DeletionGracePeriodSeconds: p.grace,
@@ -178,19 +181,16 @@ func (m *markServer) uid(name string) types.UID {
 func (m *markServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := path.Base(r.URL.Path)
 	role := m.roles[name]
-	w.Header().Set("Content-Type", "application/json")
 	if r.Method == http.MethodPatch {
 		var patch corev1.Pod
 		_ = json.NewDecoder(r.Body).Decode(&patch)
 		if patch.UID != "" && patch.UID != m.uid(name) {
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid})
+			fails(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 			return
 		}
 		if m.raced && patch.ResourceVersion != "" {
 			m.raced = false
-			w.WriteHeader(http.StatusConflict)
-			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonConflict})
+			fails(w, http.StatusConflict, metav1.StatusReasonConflict)
 			return
 		}
 		role = patch.Labels[instance.RoleLabel]
@@ -198,14 +198,14 @@ func (m *markServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.changed = append(m.changed, name+": "+role)
 	}
 	if name == "pods" {
-		_ = json.NewEncoder(w).Encode(&corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}})
+		answer(w, http.StatusOK, &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}})
 		return
 	}
 	phase := corev1.PodRunning
 	if name == m.replaced {
 		phase = corev1.PodPending
 	}
-	_ = json.NewEncoder(w).Encode(&corev1.Pod{
+	answer(w, http.StatusOK, &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: m.uid(name), ResourceVersion: "7", Labels: map[string]string{instance.RoleLabel: role}},
 		Status:     corev1.PodStatus{Phase: phase},

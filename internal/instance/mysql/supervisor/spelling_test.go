@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/storeplane/storeplane/internal/instance/mysql/group"
 	"github.com/storeplane/storeplane/internal/instance/mysql/mysqld"
 )
 
@@ -93,11 +92,3 @@ func TestAddressMoved(t *testing.T) {
 type named struct{ Outside }
 
 func (named) Address(pod string) string { return pod + ".orders-mysql.shop.svc:3306" }
-
-func clusterOf(pods ...string) *group.Cluster {
-	c := &group.Cluster{}
-	for _, pod := range pods {
-		c.Volumes = append(c.Volumes, group.Volume{Pod: pod})
-	}
-	return c
-}
