@@ -37,7 +37,7 @@ type cli struct {
 	Faults  bool          `default:"true"         negatable:"" help:"Restart Crossplane, the provider's leader and the API server with the most WebApps."`
 	Backups int           `default:"1000"         help:"Backups beside the most shops, with which a Restore is created after a change of the provider's leader. 0 to leave this out."`
 	Alone   int           `default:"0" name:"stand-ins" help:"EcommercePlatforms of which only what the provider watches is created, without Crossplane, to measure Restores beside more of them than can be composed."`
-	Leaders int           `default:"5" help:"Changes of the provider's leader after which a Restore is created."`
+	Leaders int           `default:"5" help:"Changes of the provider's leader after which a Restore is created. 0 to leave Restores out."`
 	Kwok    string        `env:"KWOK" required:"" help:"The program kwok: see hack/kwok.sh."`
 	Stages  []string      `env:"KWOK_STAGES" required:"" help:"Files with the stages of nodes and pods: see hack/kwok.sh."`
 	Out     string        `help:"File whose part between the marks of this command is replaced, docs/benchmarks.md for example. Without it the tables are printed."`
@@ -47,6 +47,9 @@ type cli struct {
 
 // Run runs all measurements and reports the results.
 func (c *cli) Run(ctx context.Context) error {
+	if c.Alone > 0 && (c.Keep || c.Backups < 1 || c.Leaders < 1) {
+		return errors.New("--stand-ins needs --backups and --leaders, and goes without --keep: Crossplane would compose what is kept")
+	}
 	if err := removeLeft(ctx); err != nil {
 		return err
 	}

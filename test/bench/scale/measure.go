@@ -110,7 +110,7 @@ func (b *bench) measure(ctx context.Context, k kind, n int) (result, error) {
 			return r, err
 		}
 	}
-	if b.cli.Backups > 0 && k.name == shops.name && n == slices.Max(b.cli.Shops) {
+	if b.cli.Backups > 0 && b.cli.Leaders > 0 && k.name == shops.name && n == slices.Max(b.cli.Shops) {
 		if r.restored, err = b.restore(ctx); err != nil {
 			return r, err
 		}

@@ -15,8 +15,13 @@ const (
 	end   = "<!-- make bench-scale: end -->\n"
 )
 
-// report prints the tables of what has been measured so far, or writes them into the page.
+// report prints the tables of what has been measured so far, or writes them into the page. If no claims were composed there are
+// no tables, and those of the page stay.
 func (c *cli) report(results []result) error {
+	if !slices.ContainsFunc(results, func(r result) bool { return r.ready > 0 }) {
+		fmt.Print(restores(results))
+		return nil
+	}
 	tables := c.tables(results)
 	if c.Out == "" {
 		fmt.Print(tables)
@@ -117,6 +122,13 @@ func (c *cli) tables(results []result) string {
 			fmt.Fprintf(&s, "| %s | %.0f s | %d | %d |\n", f.what, f.took.Seconds(), f.stuck, f.open)
 		}
 	}
+	s.WriteString(restores(results))
+	return s.String()
+}
+
+// restores returns how long Restores take to begin.
+func restores(results []result) string {
+	var s strings.Builder
 	for _, r := range results {
 		if r.restored != nil {
 			without := ""

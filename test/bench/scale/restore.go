@@ -159,8 +159,10 @@ func (b *bench) providerReady(ctx context.Context) (bool, error) {
 	return false, fmt.Errorf("no Deployment of %s has the provider's leader %s", systemNamespace, leader)
 }
 
-// removeBackups removes the Restore and all Backups.
+// removeBackups removes the Restores, all Backups and their Secrets, also after an interrupt.
 func (b *bench) removeBackups(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Minute)
+	defer cancel()
 	for _, kind := range []string{"Restore", "Backup"} {
 		list, err := b.cluster.List(ctx, kind, namespace, "")
 		if err != nil {
@@ -175,9 +177,13 @@ func (b *bench) removeBackups(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.until(ctx, 10*time.Minute, "the Restore and the Backups to be gone", func() (bool, error) {
+	err := b.until(ctx, 10*time.Minute, "the Restore and the Backups to be gone", func() (bool, error) {
 		restores, restoresErr := b.cluster.List(ctx, "Restore", namespace, "")
 		backups, backupsErr := b.cluster.List(ctx, "Backup", namespace, "")
 		return restoresErr == nil && backupsErr == nil && len(restores)+len(backups) == 0, errors.Join(restoresErr, backupsErr)
 	})
+	for _, name := range []string{storeSecret, targetSecret} {
+		err = errors.Join(err, b.cluster.Delete(ctx, "Secret", namespace, name))
+	}
+	return err
 }

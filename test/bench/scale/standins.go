@@ -2,25 +2,29 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // standIns measures how long Restores take to begin beside what n shops leave in the provider's caches. Only that is created,
-// and Crossplane is scaled to zero meanwhile: to compose as many shops takes hours on a small machine, and composed
-// shops at rest ask the API server for next to nothing.
+// and Crossplane is scaled to zero meanwhile: to compose as many shops takes hours on a small machine.
 func (b *bench) standIns(ctx context.Context, n int) (result, error) {
 	r := result{kind: shops, n: n}
-	err := b.cluster.WithoutCore(ctx, time.Minute, func() error {
+	err := b.cluster.WithoutCore(ctx, time.Minute, func() (err error) {
+		// Crossplane would compose what is left.
+		defer func() { err = errors.Join(err, b.removeStandIns(ctx)) }()
 		names := make([]string, n)
 		for i := range n {
 			names[i] = fmt.Sprintf("s%04d", i)
 		}
 		start := time.Now()
-		err := each(names, func(name string) error {
+		err = each(names, func(name string) error {
 			for _, u := range b.standIn(name) {
 				if _, err := b.cluster.Create(ctx, u); err != nil {
 					return err
@@ -36,6 +40,32 @@ func (b *bench) standIns(ctx context.Context, n int) (result, error) {
 		return err
 	})
 	return r, err
+}
+
+// standInKinds are the resources of which stand-ins are.
+var standInKinds = []schema.GroupVersionResource{
+	shops.resource, {Group: "apps.example.com", Version: "v1", Resource: "databaseclusters"}, webApps.resource,
+	{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "apps", Version: "v1", Resource: "statefulsets"}, {Version: "v1", Resource: "secrets"},
+}
+
+// removeStandIns removes all stand-ins, also after an interrupt. Nothing else of these kinds is in the namespace.
+func (b *bench) removeStandIns(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Minute)
+	defer cancel()
+	for _, kind := range standInKinds {
+		all := b.cluster.Dynamic.Resource(kind).Namespace(namespace)
+		if err := all.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			return fmt.Errorf("cannot delete the %s: %w", kind.Resource, err)
+		}
+		err := b.until(ctx, 5*time.Minute, "the "+kind.Resource+" to be gone", func() (bool, error) {
+			list, err := all.List(ctx, metav1.ListOptions{Limit: 1})
+			return err == nil && len(list.Items) == 0, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // measureStandIns appends to results what is measured beside stand-ins, if that is asked for, and reports it.

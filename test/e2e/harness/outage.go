@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 )
 
 // SystemNamespace is where Crossplane and its packages run.
@@ -56,7 +57,12 @@ func (c *Cluster) WithoutCore(ctx context.Context, within time.Duration, do func
 	if err != nil {
 		return fmt.Errorf("cannot read Deployment %s: %w", core, err)
 	}
-	defer func() { err = errors.Join(err, c.scaleSystem(context.WithoutCancel(ctx), core, *d.Spec.Replicas)) }()
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+		defer cancel()
+		// A run that was killed may have left it at zero.
+		err = errors.Join(err, c.scaleSystem(ctx, core, max(1, *d.Spec.Replicas)), c.AwaitCrossplane(ctx, within))
+	}()
 	if err := c.scaleSystem(ctx, core, 0); err != nil {
 		return err
 	}
@@ -92,12 +98,17 @@ func (c *Cluster) AwaitCrossplane(ctx context.Context, within time.Duration) err
 // scaleSystem scales a Deployment of SystemNamespace.
 func (c *Cluster) scaleSystem(ctx context.Context, deployment string, replicas int32) error {
 	client := c.Kube.AppsV1().Deployments(SystemNamespace)
-	s, err := client.GetScale(ctx, deployment, metav1.GetOptions{})
+	// Its controller writes its status meanwhile.
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		s, err := client.GetScale(ctx, deployment, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		s.Spec.Replicas = replicas
+		_, err = client.UpdateScale(ctx, deployment, s, metav1.UpdateOptions{})
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("cannot read the scale of Deployment %s: %w", deployment, err)
-	}
-	s.Spec.Replicas = replicas
-	if _, err := client.UpdateScale(ctx, deployment, s, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("cannot scale Deployment %s: %w", deployment, err)
 	}
 	return nil

@@ -155,7 +155,8 @@ func (x *Exchange) SetController(uid types.UID) { x.controller.Store(&uid) }
 // long as it runs, not the next one of its name.
 func (x *Exchange) Controlled(pods []*corev1.Pod) {
 	for _, pod := range pods {
-		if owner := metav1.GetControllerOf(pod); owner != nil && pod.Name == x.pod {
+		own := pod.Name == x.pod && (x.Kube.UID() == "" || x.Kube.UID() == string(pod.UID))
+		if owner := metav1.GetControllerOf(pod); owner != nil && own {
 			x.controller.Store(&owner.UID)
 		}
 	}

@@ -49,7 +49,7 @@ func (c *Command) Run(ctx context.Context, config *rest.Config, log *slog.Logger
 		return err
 	}
 	by := control.TLS{Dir: c.ControlDir, Name: control.Name(c.Scope, c.Namespace)}
-	pod, err := client.Pod(ctx, c.Pod)
+	pod, err := client.Self(ctx, c.Pod)
 	if err != nil {
 		return fmt.Errorf("cannot read the pod of this server: %w", err)
 	}

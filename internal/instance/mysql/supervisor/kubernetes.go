@@ -312,7 +312,7 @@ func (k *Kubernetes) Remark(ctx context.Context, name, from, to string) error {
 		if err != nil {
 			return err
 		}
-		if replaced := name == k.Pod && pod.UID != k.UID; replaced || pod.Labels[instance.RoleLabel] != from {
+		if k.replaced(pod) || pod.Labels[instance.RoleLabel] != from {
 			return nil
 		}
 		if err := k.Kube.Relabel(ctx, pod, roleLabel(to)); !kube.Raced(err) {
@@ -324,17 +324,25 @@ func (k *Kubernetes) Remark(ctx context.Context, name, from, to string) error {
 // Handed implements Outside. Both marks change at once, as far as that is possible: a proxy that has written the first change
 // writes the second one up to a second later, and leads every other client to this server until then.
 func (k *Kubernetes) Handed(ctx context.Context, to string) error {
-	own, err := k.Kube.Pod(ctx, k.Pod)
 	next, nextErr := k.Kube.Pod(ctx, to)
-	err = errors.Join(err, nextErr)
-	// One that does not run yet has replaced that of the next primary, which was lost.
-	if nextErr == nil && next.Status.Phase != corev1.PodPending {
+	own, err := k.Kube.Pod(ctx, k.Pod)
+	err = errors.Join(nextErr, err)
+	if nextErr == nil && !k.replaced(next) {
 		err = errors.Join(err, k.Kube.Label(ctx, to, next.UID, roleLabel(instance.RolePrimary)))
 	}
-	if err == nil && own.Labels[instance.RoleLabel] == instance.RolePrimary && k.Kube.Relabel(ctx, own, roleLabel("")) == nil {
+	if err == nil && !k.replaced(own) && own.Labels[instance.RoleLabel] == instance.RolePrimary && k.Kube.Relabel(ctx, own, roleLabel("")) == nil {
 		return nil
 	}
 	return errors.Join(err, k.Remark(ctx, k.Pod, instance.RolePrimary, ""))
+}
+
+// replaced reports whether a pod has replaced the one that a server was known by: this server's has another UID then, and that of
+// another server, which was lost, does not run yet.
+func (k *Kubernetes) replaced(pod *corev1.Pod) bool {
+	if pod.Name == k.Pod {
+		return pod.UID != k.UID
+	}
+	return pod.Status.Phase == corev1.PodPending
 }
 
 // roleLabel is the change of a pod's labels that marks it with a role, or removes its mark if that is "".

@@ -50,6 +50,7 @@ type podServer struct {
 	grace   *int64
 	missing bool
 	elected bool
+	phase   corev1.PodPhase
 
 	version, changes int
 }
@@ -96,6 +97,7 @@ func (p *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: pod(1), ResourceVersion: strconv.Itoa(p.version), Labels: maps.Clone(p.labels), DeletionGracePeriodSeconds: p.grace,
 		},
+		Status: corev1.PodStatus{Phase: p.phase},
 	})
 	if r.Method == http.MethodGet && p.changes > 0 {
 		p.changes--
@@ -128,6 +130,7 @@ func TestRemark(t *testing.T) {
 		elected  bool
 		from, to string
 		replaced bool
+		phase    corev1.PodPhase
 		want     string
 	}{
 		"Removed":  {reason: "The next primary has no mark.", has: replica, from: replica, want: ""},
@@ -136,16 +139,20 @@ func TestRemark(t *testing.T) {
 		"Primary":  {reason: "A server that was elected meanwhile keeps its mark.", has: primary, from: replica, want: primary},
 		"Restored": {reason: "A replica without a mark has one again.", from: "", to: replica, want: replica},
 		"Replaced": {reason: "The server of the pod that has its name now does not run yet.", from: "", to: replica, replaced: true, want: ""},
+		"Pending":  {reason: "That of another server which was replaced does not run yet either.", from: "", to: replica, phase: corev1.PodPending, want: ""},
 		"Promoted": {reason: "A server that is the primary by now is not marked as a replica.", has: primary, from: "", to: replica, want: primary},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &podServer{labels: map[string]string{"app": "orders"}, version: 7, changes: c.changes, elected: c.elected}
+			p := &podServer{labels: map[string]string{"app": "orders"}, version: 7, changes: c.changes, elected: c.elected, phase: c.phase}
 			if c.has != "" {
 				p.labels[instance.RoleLabel] = c.has
 			}
 			k := p.of(t)
 			if c.replaced {
 				k.UID = "before"
+			}
+			if c.phase != "" {
+				k.Pod = pod(2)
 			}
 			if err := k.Remark(t.Context(), pod(1), c.from, c.to); err != nil {
 				t.Fatal(err)
@@ -260,6 +267,7 @@ func TestHanded(t *testing.T) {
 		"Primary": {reason: "Nothing comes between both.", own: primary, want: []string{pod(2) + ": primary", pod(1) + ": "}},
 		"Raced":   {reason: "What has changed meanwhile is read again.", own: primary, raced: true, want: []string{pod(2) + ": primary", pod(1) + ": "}},
 		"Replica": {reason: "The next primary has marked this one already.", own: replica, want: []string{pod(2) + ": primary"}},
+		"Itself":  {reason: "A later pod that was elected meanwhile keeps its mark.", own: primary, replaced: pod(1), want: []string{pod(2) + ": primary"}},
 		"Ended":   {reason: "A pod that has replaced that of the next primary takes no writes.", own: primary, replaced: pod(2), want: []string{pod(1) + ": "}},
 	} {
 		t.Run(name, func(t *testing.T) {
