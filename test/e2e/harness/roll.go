@@ -54,14 +54,14 @@ func (w *World) turnOf(old *unstructured.Unstructured) (turn, error) {
 	if t.leave.Object == nil || t.come.Object == nil {
 		return t, fmt.Errorf("pod %s was not replaced by one that is ready", t.pod)
 	}
+	if _, err := resourceversion.CompareResourceVersion(t.leave.Revision(), t.come.Revision()); err != nil {
+		return t, fmt.Errorf("cannot compare when pod %s left and its successor was ready: %w", t.pod, err)
+	}
 	return t, nil
 }
 
-// compareVersions compares the revisions of two versions, which is possible within one API server.
+// compareVersions compares the revisions of two versions, which turnOf has found to be comparable.
 func compareVersions(a, b Version) int {
-	c, err := resourceversion.CompareResourceVersion(a.Revision(), b.Revision())
-	if err != nil {
-		return 0
-	}
+	c, _ := resourceversion.CompareResourceVersion(a.Revision(), b.Revision())
 	return c
 }
