@@ -95,7 +95,13 @@ const migrationGrace = 6 * time.Second
 // failed. The pods are requested only while there is something to report, and not while the first one
 // starts: Crossplane watches what is requested, and it causes half a dozen events.
 func migrationWaitsFor(c *compose.Claim, name string) (health.Wait, error) {
-	job := batchv1.Job{}
+	// Only what is used is read: a whole Job costs more than all else that is observed.
+	var job struct {
+		Metadata struct {
+			CreationTimestamp metav1.Time `json:"creationTimestamp"`
+		} `json:"metadata"`
+		Status batchv1.JobStatus `json:"status"`
+	}
 	if ok, err := c.ReadObserved(name, &job); !ok || err != nil {
 		return health.Wait{}, err
 	}
@@ -104,7 +110,7 @@ func migrationWaitsFor(c *compose.Claim, name string) (health.Wait, error) {
 	if job.Status.Succeeded > 0 || (running || counting) && job.Status.Failed == 0 {
 		return health.Wait{}, nil
 	}
-	left := migrationGrace - c.Now().Sub(job.CreationTimestamp.Time)
+	left := migrationGrace - c.Now().Sub(job.Metadata.CreationTimestamp.Time)
 	if left > 0 && job.Status.Failed == 0 && c.PodFailure() == "" && !c.Now().IsZero() {
 		c.RequeueWithin(left + 500*time.Millisecond)
 		return health.Wait{}, nil

@@ -105,17 +105,30 @@ func (d *fnv) value(v *structpb.Value) {
 // sequence of bytes.
 func (d *fnv) text(s string) {
 	d.number('s', uint64(len(s)))
+	// A local variable stays in a register.
+	sum := d.sum
 	for i := range len(s) {
-		d.byte(s[i])
+		sum = (sum ^ uint64(s[i])) * prime64
 	}
+	d.sum = sum
 }
 
+// number hashes a kind and the eight bytes of a number, the lowest first.
 func (d *fnv) number(kind byte, n uint64) {
-	d.byte(kind)
-	for range 8 {
-		d.byte(byte(n))
-		n >>= 8
+	sum := (d.sum ^ uint64(kind)) * prime64
+	zeros := 8
+	for ; n != 0; n >>= 8 {
+		sum = (sum ^ n&0xff) * prime64
+		zeros--
 	}
+	d.sum = sum * zeroBytes[zeros]
 }
 
-func (d *fnv) byte(b byte) { d.sum = (d.sum ^ uint64(b)) * prime64 }
+// zeroBytes[n] is the factor by which n bytes of zero change a sum: most numbers are small.
+var zeroBytes = func() (powers [9]uint64) {
+	powers[0] = 1
+	for i := 1; i < len(powers); i++ {
+		powers[i] = powers[i-1] * prime64
+	}
+	return powers
+}()

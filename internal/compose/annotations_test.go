@@ -1,6 +1,9 @@
 package compose
 
 import (
+	"encoding/binary"
+	hashfnv "hash/fnv"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -53,6 +56,35 @@ func TestDigestIgnoresMapOrder(t *testing.T) {
 		// A clone has other maps, which Go iterates in another order.
 		if a, b := digest(s), digest(proto.CloneOf(s)); a != b {
 			t.Fatalf("two digests of %v: %s, %s", s, a, b)
+		}
+	})
+}
+
+// TestDigestStays: a digest is compared with that of an earlier release, so that it stays as it is.
+func TestDigestStays(t *testing.T) {
+	obj := mustStruct(t, map[string]any{
+		"": "", "text": "ä", "long": strings.Repeat("x", 70_000), "number": -1.5, "zero": 0, "yes": true, "no": false, "null": nil,
+		"object": map[string]any{"empty": map[string]any{}}, "list": []any{"1", []any{}, 2},
+	})
+	if want, got := "59917052cf909932", digest(obj); got != want {
+		t.Errorf("want %s, got %s", want, got)
+	}
+}
+
+// TestPropertyFNV: what is hashed faster here has the sum of the standard library.
+func TestPropertyFNV(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d, want := fnv{sum: offset64}, hashfnv.New64a()
+		for range rapid.IntRange(1, 4).Draw(t, "values") {
+			text, n := rapid.String().Draw(t, "text"), rapid.Uint64().Draw(t, "number")>>rapid.IntRange(0, 64).Draw(t, "shift")
+			d.text(text)
+			d.number('n', n)
+			_, _ = want.Write(binary.LittleEndian.AppendUint64([]byte{'s'}, uint64(len(text))))
+			_, _ = want.Write([]byte(text))
+			_, _ = want.Write(binary.LittleEndian.AppendUint64([]byte{'n'}, n))
+		}
+		if d.sum != want.Sum64() {
+			t.Fatalf("want %x, got %x", want.Sum64(), d.sum)
 		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/storeplane/storeplane/internal/health"
@@ -313,7 +312,7 @@ func (d *Decision) encode(c *Component, observed *structpb.Struct) (s *structpb.
 	if err != nil {
 		return nil, false, fmt.Errorf("cannot compose component %s: %w", c.Name, err)
 	}
-	if d.size += proto.Size(s); d.size > mostComposed {
+	if d.size += structs.Size(s); d.size > mostComposed {
 		return nil, false, Invalidf("the claim composes more than %d MiB of objects: put large values into a ConfigMap or a Secret of your own, and name it in the claim", mostComposed>>20)
 	}
 	held, pods := d.hold(s, observed)
