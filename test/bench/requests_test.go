@@ -68,18 +68,32 @@ func newRequest(name string, observed bool) (*fnv1.RunFunctionRequest, error) {
 	return req, answer(req)
 }
 
-// answer adds empty results for the required resources that the function requests in its first
-// call. So the measured call is the one that composes the claim, also for a new claim.
+// maxRounds is how often Crossplane calls a function that requires more each time.
+// https://github.com/crossplane/crossplane/blob/v2.4.0/internal/xfn/required_resources.go#L35-L38
+const maxRounds = 5
+
+// answer adds empty results for the required resources that the function requests, until it requests
+// no more. So the measured call is the one that composes the claim, also for a new claim.
 func answer(req *fnv1.RunFunctionRequest) error {
-	rsp, err := functions.New(functions.WithReview()).RunFunction(context.Background(), req)
-	if err != nil {
-		return err
-	}
 	req.RequiredResources = map[string]*fnv1.Resources{}
-	for name := range rsp.GetRequirements().GetResources() {
-		req.RequiredResources[name] = &fnv1.Resources{}
+	for range maxRounds {
+		rsp, err := functions.New().RunFunction(context.Background(), req)
+		if err != nil {
+			return err
+		}
+		before := len(req.GetRequiredResources())
+		for name := range rsp.GetRequirements().GetResources() {
+			req.RequiredResources[name] = &fnv1.Resources{}
+		}
+		if len(req.GetRequiredResources()) > before {
+			continue
+		}
+		if len(rsp.GetDesired().GetResources()) == 0 {
+			return fmt.Errorf("the function composes nothing: %v", rsp.GetResults())
+		}
+		return nil
 	}
-	return nil
+	return fmt.Errorf("the function requires more after %d calls", maxRounds)
 }
 
 // normal converts m to types that structpb accepts, which does not include lists of maps.
